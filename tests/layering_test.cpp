@@ -1,5 +1,5 @@
-// Reads the list of layers that CMake wrote, and rejects every #include that it does not allow and every layer in it that is not
-// included.
+// Reads CMake's list of layers, and rejects every #include that the list does not allow and every listed
+// layer that is not included.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -53,7 +53,7 @@ std::vector<Layer> parse_layers(std::string_view text) {
   return layers;
 }
 
-// A message for each layer that uses one not declared before it.
+// An error for each layer that uses one not declared before it.
 std::vector<std::string> wrong_declarations(const std::vector<Layer>& layers) {
   std::vector<std::string> found;
   std::set<std::string> before;
@@ -70,7 +70,8 @@ std::vector<std::string> wrong_declarations(const std::vector<Layer>& layers) {
   return found;
 }
 
-// The layer whose folder holds `path`, a path below the root: of a folder and one inside of it, the inner one. Empty: none.
+// The layer whose folder contains `path`, a path below the root; the innermost of nested folders. Empty:
+// none.
 std::string layer_of(std::string_view path, const std::vector<Layer>& layers) {
   std::string_view found;
   for (const Layer& layer : layers) {
@@ -81,7 +82,7 @@ std::string layer_of(std::string_view path, const std::vector<Layer>& layers) {
 
 bool is_source(const fs::path& path) { return path.extension() == ".h" || path.extension() == ".cpp"; }
 
-// Tests and what only they include.
+// Whether the file is a test, or included by tests only.
 bool is_test(const fs::path& path) {
   std::string stem = path.stem().string();
   return stem.ends_with("_test") || stem.ends_with("_support") || stem.ends_with("_fixture");
@@ -96,7 +97,7 @@ std::vector<fs::path> sources_under(const fs::path& folder) {
   return sources;
 }
 
-// The layers that a layer's sources include, and what is wrong with these lines.
+// The layers that a layer's sources include, and the errors of these lines.
 struct Includes {
   std::set<std::string> used, used_by_tests;
   std::vector<std::string> wrong;
@@ -106,7 +107,8 @@ class Tree {
  public:
   Tree(fs::path root, std::vector<Layer> layers) : root_(std::move(root)), layers_(std::move(layers)) {}
 
-  // Everything below the root that the list of layers does not allow, and what it allows but no source needs.
+  // Reports every #include below the root that the list does not allow, and every allowed layer that no
+  // source needs.
   std::vector<std::string> violations() const {
     std::vector<std::string> found = wrong_declarations(layers_);
     std::map<std::string, Includes> includes;
@@ -155,7 +157,7 @@ class Tree {
     }
   }
 
-  // What is wrong with one #include line of a source of `layer`, or nothing.
+  // The error of one #include line of a source of `layer`, "" if there is none.
   std::string check(const std::string& line, const Layer& layer, bool in_test, Includes& includes) const {
     static const std::regex own(R"(^\s*#\s*include\s*[<"]stretto/([^>"]*).*)");
     static const std::regex quoted(R"re(^\s*#\s*include\s*"(.*)".*)re");

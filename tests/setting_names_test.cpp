@@ -1,5 +1,5 @@
-// A message of a library names what its caller knows: members of options structs. Keys of recipes and flags of commands are known to
-// the layers that read them, which pass them down (base/option_names.h).
+// Messages of a library name members of options structs, which callers know. Only the layers that read
+// recipes and command lines know keys and flags, and pass these names down (base/option_names.h).
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -48,7 +48,7 @@ std::string sections() {
   return fmt::format("{}", fmt::join(names, "|"));
 }
 
-// Where the token that begins at `begin` ends: a comment, an #include line, a literal, or one character.
+// The end of the token that begins at `begin`: a comment, an #include line, a literal, or one character.
 size_t end_of_token(std::string_view source, size_t begin) {
   const auto behind = [&](std::string_view end, size_t from) {
     return std::min(source.find(end, from), source.size() - end.size()) + end.size();

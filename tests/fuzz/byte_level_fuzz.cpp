@@ -3,7 +3,8 @@
 #include "stretto/base/json.h"
 #include "stretto/text/tokenizer_files.h"
 
-// vocab.json and merges.txt, with a NUL between them; what loads must tokenize, and lose no byte that its vocabulary has.
+// vocab.json and merges.txt, separated by NUL. A tokenizer that loads must tokenize, and lose no byte that
+// its vocabulary has.
 namespace stretto::fuzz {
 
 std::vector<std::string> seeds() {

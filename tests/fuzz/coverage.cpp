@@ -5,12 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 
-// Compiled without -fsanitize-coverage, whose calls come here.
+// The callbacks of -fsanitize-coverage; this file is compiled without it.
 namespace {
 
 constexpr size_t places = size_t{1} << 16;
-std::array<uint8_t, places> counts{};  // of this input; races between threads cost nothing but accuracy
-std::array<uint8_t, places> seen{};    // of all inputs: bit n set where a count had n bits
+std::array<uint8_t, places> counts{};  // of this input; races between threads only cost accuracy
+std::array<uint8_t, places> seen{};    // of all inputs: bit n is set if a count had n bits
 bool called = false;
 thread_local uintptr_t previous = 0;
 

@@ -2,11 +2,12 @@
 
 namespace stretto::fuzz {
 
-// Whether the code that ran since the last call reached something new: a pair of blocks in a row, or one of them much more
-// often than before. Always false where the program is built without -fsanitize-coverage=trace-pc (preset fuzz).
+// Whether the code that ran since the last call reached something new: a pair of blocks in a row, or one of
+// them much more often than before. Always false if the program is built without -fsanitize-coverage=trace-pc
+// (preset fuzz).
 bool reached_something_new();
 
-// Whether the program is built with it. To be asked after something has run.
+// Whether the program is built with it. Call it after an input has run.
 bool measured();
 
 }  // namespace stretto::fuzz

@@ -18,7 +18,7 @@
 
 #include "stretto/base/error.h"
 
-// Memory for one input is bounded, so that a length which a file only claims is found out.
+// Bounds the memory for one input, so that an allocation of a length that a file only claims is a finding.
 extern "C" const char* __asan_default_options() {  // NOLINT(bugprone-reserved-identifier)
   return "max_allocation_size_mb=1024:allocator_may_return_null=0:handle_abort=1:detect_leaks=0:abort_on_error=0";
 }
@@ -33,21 +33,21 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr size_t max_bytes = size_t{64} << 10;
-constexpr unsigned seconds_per_input = 10;       // of the processor, which other programs may use meanwhile
+constexpr unsigned seconds_per_input = 10;       // processor time, independent of other programs
 constexpr unsigned waiting_per_input = 10 * 60;  // by the clock, for inputs that hang without computing
 
 struct Settings {
-  double seconds = 0;  // 0: as many inputs as `runs` says
+  double seconds = 0;  // 0: `runs` inputs
   uint64_t runs = 1000;
   uint64_t seed = 1;
-  std::vector<std::string> replayed = {};  // files; nothing else is run
+  std::vector<std::string> replayed = {};  // files; only these are run
 };
 
-// What runs now; for signal handlers.
+// The current input, for signal handlers.
 const std::string* current = nullptr;
 char finding_path[256] = "";
 
-// Only calls that signal handlers may make.
+// Uses only async-signal-safe calls.
 void keep_current_input() {
   if (current == nullptr) return;
   const int file = ::open(finding_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -78,7 +78,7 @@ void watch_for_signals(const std::string& name) {
   for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL}) ::signal(signal, end_by_signal);
 }
 
-// 0: no limit.
+// Limits processor and wall-clock time; 0: no limit.
 void limit_time(unsigned processor_seconds, unsigned clock_seconds) {
   const itimerval limit = {.it_interval = {}, .it_value = {.tv_sec = processor_seconds, .tv_usec = 0}};
   ::setitimer(ITIMER_PROF, &limit, nullptr);
@@ -120,7 +120,7 @@ struct Inputs {
   }
 };
 
-// `name`: of the program, fuzz_TARGET.
+// `name`: the name of the program, fuzz_TARGET.
 Inputs starting_inputs(const std::string& name) {
   std::vector<std::string> texts = seeds();
   const std::filesystem::path corpus = std::filesystem::path(FUZZ_CORPUS) / name.substr(std::strlen("fuzz_"));
@@ -135,7 +135,7 @@ Inputs starting_inputs(const std::string& name) {
   return inputs;
 }
 
-// Later inputs reach further.
+// Prefers later inputs, which reach further.
 const std::string& choose(const std::vector<std::string>& inputs, std::mt19937_64& random) {
   return inputs[inputs.size() - 1 - random() % (random() % inputs.size() + 1)];
 }

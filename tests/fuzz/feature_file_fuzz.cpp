@@ -10,7 +10,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/data/feature_file.h"
 
-// A file of samples of two rows whose checksum is right: it is computed again for each input.
+// A file of samples of two rows with a valid checksum, which is recomputed for each input.
 namespace stretto::fuzz {
 namespace {
 

@@ -9,7 +9,7 @@
 
 #include "stretto/cluster/flight_recorder.h"
 
-// The flight record as a damaged rank leaves it to the launcher, and as a stranger's file looks to a rank.
+// The flight record of a faulty rank, read by the launcher, and a foreign file, opened by a rank.
 namespace stretto::fuzz {
 namespace {
 

@@ -10,8 +10,8 @@
 #include "stretto/base/hash.h"
 #include "stretto/checkpoint_format/manifest.h"
 
-// A checkpoint's manifest whose checksum is right: its end is written for each input. Accepted ones with small tensors are
-// checked element by element and byte by byte against what require_complete() finds.
+// A checkpoint's manifest with a valid checksum, which is recomputed for each input. The verdict of
+// require_complete() on accepted ones with small tensors is checked element by element and byte by byte.
 namespace stretto::fuzz {
 namespace {
 
@@ -28,7 +28,7 @@ std::string with_checksum(const std::string& input) {
   return fmt::format("{}{}{:016x}\"}}\n", input, checksum_key, hash64(input));
 }
 
-// Cuts the region in two, along an axis or as a flat range, and both parts again.
+// Splits the region in two, along an axis or as a flat range, recursively.
 void cut(const Region& region, std::vector<Region>& parts, std::mt19937_64& random) {
   const bool is_box = region.elements() == count_elements(region.extent);
   if (region.elements() < 2 || random() % 3 == 0) return parts.push_back(region);

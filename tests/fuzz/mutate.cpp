@@ -123,7 +123,7 @@ class Mutator {
     if (at + bytes <= text.size()) std::memcpy(text.data() + at, &number, bytes);
   }
 
-  // Of the first decimal number from `at` on.
+  // Changes digits of the first decimal number from `at` on.
   void change_digits(std::string& text, size_t at) {
     const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
     const auto begin = std::find_if(text.begin() + static_cast<std::ptrdiff_t>(at), text.end(), is_digit);

@@ -42,7 +42,7 @@ Json other_value(std::mt19937_64& random) {
   return values[random() % values.size()];
 }
 
-// REQUIRES: a child.
+// A random child. REQUIRES: parent is not empty.
 Json::iterator some_child(Json& parent, std::mt19937_64& random) {
   return std::next(parent.begin(), static_cast<std::ptrdiff_t>(random() % parent.size()));
 }

@@ -12,13 +12,13 @@ namespace stretto::fuzz {
 // value, a member or element removed or repeated.
 void change_json(nlohmann::ordered_json& json, std::mt19937_64& random);
 
-// `text` as JSON; nothing where it is none, or nested too deeply to be walked.
+// Parses `text` as JSON; nullopt if it is invalid or nested too deeply.
 std::optional<nlohmann::ordered_json> try_parse(const std::string& text);
 
-// Valid UTF-8, whatever the texts in `json` have become.
+// Serialises `json`; the result is valid UTF-8 even if texts are not.
 std::string dump(const nlohmann::ordered_json& json);
 
-// For a target whose input is a JSON text: mutate_fields() can return it.
+// A mutate_fields() for targets whose input is a JSON text.
 std::string mutate_json(const std::string& text, std::mt19937_64& random);
 
 }  // namespace stretto::fuzz

@@ -5,7 +5,7 @@
 #include "stretto/base/utf8.h"
 #include "stretto/weights/pickle.h"
 
-// The pickle of a pytorch_model.bin, which may come from anywhere.
+// The pickle of an untrusted pytorch_model.bin.
 namespace stretto::fuzz {
 namespace {
 

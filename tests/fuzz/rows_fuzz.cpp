@@ -18,7 +18,7 @@ std::vector<std::string> seeds() {
           "{\"text\": \"a\\u00e9\", \"label\": 1}\n{\"text\": \"b\", \"label\": 0, \"x\": [1, {\"y\": null}]}\n"};
 }
 
-// The choice is drawn again, as changed bytes seldom are the first. Each option is set in a quarter of the inputs.
+// Redraws the first byte, since mutations rarely change it. Each option is set in a quarter of the inputs.
 std::string mutate_fields(const std::string& input, std::mt19937_64& random) {
   const std::string content = input.empty() ? "" : input.substr(1);
   const auto choice = static_cast<char>((random() & random() & 0x70) + random() % 3);

@@ -23,7 +23,7 @@ std::string file_of(const std::string& header, size_t data_bytes) {
   return text + header + std::string(data_bytes, '\1');
 }
 
-// A tensor behind the data that is there.
+// Adds a tensor after the existing data.
 void add_tensor(nlohmann::ordered_json& header, size_t& data_bytes, std::mt19937_64& random) {
   constexpr std::array<std::pair<const char*, size_t>, 10> dtypes = {{{"F64", 8},
                                                                       {"F32", 4},

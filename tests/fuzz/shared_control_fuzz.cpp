@@ -11,7 +11,7 @@
 #include "stretto/comm/shared_messages.h"
 #include "stretto/comm/store_handle.h"
 
-// What a damaged rank leaves in its control block, read by its only peer.
+// The control block of a faulty rank, read by its only peer.
 namespace stretto::fuzz {
 namespace {
 
@@ -23,7 +23,7 @@ const CollectiveCall call = {.operation = static_cast<int32_t>(CollectiveOperati
                              .root = 0,
                              .count = 1000};
 
-// One collective and one message each, as the input.
+// The input: one collective and one message.
 struct Forged {
   uint64_t ready, done;
   Membership membership;
@@ -65,7 +65,7 @@ void write(SharedControl& control, const std::string& input) {
   control.ready = forged.ready;
 }
 
-// Two ranks that stay for all inputs; what one writes the other reads.
+// Two ranks that are used for all inputs: one writes, the other reads.
 struct Pair {
   std::shared_ptr<StoreHandle> store = memory_store();
   Hosts reader, forger;

@@ -6,7 +6,7 @@
 
 namespace stretto::fuzz {
 
-// The rules of every encoding. `text_bytes`: the size of the longest text encoded.
+// Checks the rules of every encoding. `text_bytes`: the size of the longest encoded text.
 inline void require_sound(const text::Tokenizer& tokenizer, const text::Encoding& encoding,
                           size_t text_bytes) {
   require(encoding.offsets.size() == encoding.size() && encoding.type_ids.size() == encoding.size() &&

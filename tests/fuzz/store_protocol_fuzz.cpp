@@ -5,7 +5,7 @@
 #include "stretto/cluster/secret.h"
 #include "stretto/cluster/store_connection.h"
 
-// What a client that knows the secret sends to the rendezvous store, and what a server replies to a client.
+// Requests of an authenticated client to the rendezvous store, and replies of a server to a client.
 namespace stretto::fuzz {
 namespace {
 

@@ -7,7 +7,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/tensor/pickled_weights.h"
 
-// A pytorch_model.bin: the zip archive and what it holds.
+// A pytorch_model.bin: the zip archive and its content.
 namespace stretto::fuzz {
 
 std::vector<std::string> seeds() {

@@ -3,7 +3,7 @@
 #include "stretto/base/files.h"
 #include "stretto/text/tokenizer_files.h"
 
-// vocab.txt, read as cased or uncased by the parity of its size; what loads must tokenize.
+// vocab.txt, read as cased or uncased by the parity of its size; a tokenizer that loads must tokenize.
 namespace stretto::fuzz {
 
 std::vector<std::string> seeds() {

@@ -24,7 +24,7 @@ void wait_for_file(const char* path) {
   while (!std::filesystem::exists(path)) std::this_thread::sleep_for(5ms);
 }
 
-// No rank returns from it.
+// Blocks; no rank returns from it.
 void wait_for_ever() {
   while (true) std::this_thread::sleep_for(1h);
 }
@@ -34,7 +34,7 @@ void all_reduce(Group& group, int times) {
   for (int i = 0; i < times; ++i) group.all_reduce(tensor).wait();
 }
 
-// Reductions of 8 MiB on end, in the memory that the group gives.
+// Reduces 8 MiB repeatedly, in memory from the group's allocator.
 [[noreturn]] void reduce_on_end(Group& group) {
   at::Tensor tensor = group.allocator()(int64_t{2} << 20, at::kFloat, at::kCPU);
   group.all_reduce(tensor).wait();
@@ -42,7 +42,7 @@ void all_reduce(Group& group, int times) {
   while (true) group.all_reduce(tensor).wait();
 }
 
-// What each kind of collective gives on each rank, for values that tell the ranks apart.
+// Checks the result of each kind of collective on each rank, for values that differ between ranks.
 void check_collectives(Group& group) {
   const int ranks = group.size(), rank = group.rank();
   const auto expect = [&](const char* what, const at::Tensor& found, const at::Tensor& expected) {
@@ -104,8 +104,8 @@ void run(Group& group, std::string_view mode, const char* file, bool first_life)
 
 }  // namespace
 
-// A rank that calls 17 all_reduces with the others through the back end that its second argument names, and then does what
-// the first says. The third is the file that a rank waits for which is late.
+// A rank that calls 17 all_reduces with the others through the back end in the second argument, and then
+// performs the action in the first one. The third is the file for which a late rank waits.
 int main(int, char** argv) {
   using namespace stretto;
   int rank = 0;

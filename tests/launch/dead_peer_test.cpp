@@ -7,7 +7,7 @@
 
 #include "stretto/cluster/socket.h"
 
-// Ranks without a launcher of stretto's, of which one is killed while all of them reduce through shared memory.
+// Ranks without stretto's launcher, one of which is killed while all of them reduce through shared memory.
 namespace stretto {
 namespace {
 

@@ -10,8 +10,9 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// Ranks that save, when asked to end, until there is a file go, on two hosts; a shell command for each host,
-// run when all ranks run. Only a signal ends them earlier: the grace is longer than the tests' patience.
+// Ranks on two hosts that, when asked to end, save until a file `go` exists, and a shell command for each
+// host, run once all ranks run. Only a signal ends them earlier: the grace is longer than the tests'
+// patience.
 class EndOfJob : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -37,7 +38,7 @@ class EndOfJob : public ::testing::Test {
   TempFolder folder_;
 };
 
-// As a cluster's manager does that ends a job: ranks must have time to save.
+// A cluster's manager ends a job in this way; ranks must have time to save.
 TEST_F(EndOfJob, OneSignalToAllLaunchersLetsRanksSave) {
   const std::string later = all_save + "kill -TERM $job; sleep 0.3; echo > go";
   for (const HostResult& result : end_by("kill -TERM $job", later)) {
@@ -59,7 +60,7 @@ TEST_F(EndOfJob, ASecondSignalToALauncherKills) {
   }
 }
 
-// Within 3 s it counts as the first one, which a terminal may send to all hosts.
+// Within 3 s a second signal counts as the first one, which a terminal may send to all hosts.
 TEST_F(EndOfJob, ALaterCtrlCOnAnotherHostKills) {
   for (const HostResult& result : end_by("kill -INT $job", all_save + "sleep 3.1; kill -INT $job")) {
     EXPECT_EQ(result.exit_code, 130) << result.err;

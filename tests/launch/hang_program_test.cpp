@@ -49,7 +49,7 @@ TEST_P(HangingRun, AStoppedRankIsNamedAndAllEnd) {
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // longer than the timeout
   ASSERT_TRUE(run.running()) << "a rank that works was taken for one that hangs:\n" << run.err();
   ::kill(rank, SIGSTOP);
-  const ShellResult result = run.wait();  // gives up long before the deadline of the collectives, 600 s
+  const ShellResult result = run.wait();  // ends long before the deadline of the collectives, 600 s
   EXPECT_EQ(result.exit_code, 124);
   EXPECT_THAT(result.err, has_all("error: rank 1 on ", "(state T)",
                                   "rank 0 waits in all_reduce [1024] float32 #", " of group world\n"));
@@ -93,7 +93,8 @@ TEST(ForeignRun, IsNotJudgedAsItKeepsNoRecord) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 
-// Its group is gone a second before its process is; the others must not end, and be blamed, in between.
+// The group of the rank is destroyed a second before its process ends; the others must not end, and be
+// blamed, in between.
 TEST(SharedMemoryRun, ARankThatFailsAndEndsLaterIsNamed) {
   const ShellResult result = shell(stretto + " launch -N 2 --no-pin -- " + probe + " throw shm");
   EXPECT_EQ(result.exit_code, 2) << result.err;
@@ -106,7 +107,7 @@ bool is_stopped(pid_t pid) {
   return read_file(fmt::format("/proc/{}/status", pid)).find("State:\tT") != std::string::npos;
 }
 
-// Rank 0 waits for rank 1, and is paused in it for longer than the deadline of collectives.
+// Rank 0 is paused while it waits for rank 1, for longer than the deadline of collectives.
 TEST(PausedJob, ContinuesAfterAPauseBeyondTheDeadlineOfCollectives) {
   const TempFolder folder;
   const std::string go_on = folder.path() / "go_on";

@@ -6,8 +6,9 @@
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
 
-// A host of a job fails: the others stop and name it, and nothing is left running anywhere. They wait for no
-// deadline of ranks: the grace, the hang timeout and that of collectives are longer than the tests' patience.
+// If a host of a job fails, the others stop and name it, and no process is left. They do not wait for
+// deadlines of ranks: the grace, the hang timeout and that of collectives are longer than the tests'
+// patience.
 namespace stretto {
 namespace {
 
@@ -25,7 +26,8 @@ class HostFailure : public ::testing::Test {
   void SetUp() override {
     if (const auto reason = why_no_hosts()) GTEST_SKIP() << *reason;
   }
-  // Two hosts of two ranks that reduce on end; a shell command for each host, run when they do.
+  // Runs two hosts with two ranks each that reduce repeatedly, and a shell command for each host once they
+  // do.
   std::vector<HostResult> run(const std::string& on_first, const std::string& on_second,
                               const std::string& options = "", const std::string& mode = "busy") const {
     std::vector<std::string> commands;
@@ -54,7 +56,7 @@ TEST_F(HostFailure, ARankThatIsKilledEndsAllAndIsNamed) {
     EXPECT_THAT(result.err,
                 ContainsRegex("error: rank 3 on host1 \\(process [0-9]+\\) was killed by SIGKILL"));
   }
-  // It may notice that its peer is gone before its launcher hears of rank 3.
+  // A rank may detect the end of its peer before its launcher is notified of rank 3.
   EXPECT_THAT(
       results[0].err,
       AnyOf(
@@ -99,7 +101,8 @@ TEST_F(HostFailure, TheFirstLauncherThatIsKilledEndsTheOtherHost) {
       HasSubstr("error: host0 (node rank 0, ranks 0 to 1) is lost: its launcher has ended or is stopped"));
 }
 
-// The ranks of the host go on until their peers are gone; its launcher learns of that when it is continued.
+// The ranks of the host continue until their peers have ended; its launcher detects that when it is
+// continued.
 TEST_F(HostFailure, ALauncherThatIsStoppedEndsTheOtherHost) {
   for (const bool first : {true, false}) {
     const std::string stop =
@@ -127,7 +130,8 @@ TEST_F(HostFailure, ALinkThatGoesDownEndsBothHosts) {
   EXPECT_THAT(results[1].err, HasSubstr("error: host0 (node rank 0, ranks 0 to 1) is lost"));
 }
 
-// Rank 1, on the first host, does not call what all others wait in, among them those of the second host.
+// Rank 1, on the first host, does not make the call in which all other ranks wait, including those of the
+// second host.
 TEST_F(HostFailure, ARankThatHangsIsNamedOnAllHosts) {
   const auto results = run(":", ":", "--hang-timeout 1 --log-dir logs", "skip");
   for (const HostResult& result : results) {

@@ -21,7 +21,7 @@ constexpr int usage_error = 2;
 const std::string launch = "env STRETTO_SECRET=s3cret " STRETTO_PROGRAM " launch ";
 const std::string two_hosts = launch + "--nodes 2 --master-addr 10.77.0.1 ";
 const std::string show = " -- sh -c 'echo $RANK $LOCAL_RANK $GROUP_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE'";
-// A rank that runs until another launcher has been refused; what that one does then.
+// The program of a rank that runs until another launcher has been refused.
 const std::string until_refused = " -- sh -c 'echo > up$RANK; until [ -e refused ]; do sleep 0.02; done'";
 const std::string refused = "; code=$?; echo > refused; exit $code";
 const std::string check = std::string(" -- ") + COLLECTIVE_PROBE + " check shm";
@@ -36,7 +36,7 @@ class HostLaunch : public ::testing::Test {
     for (const HostResult& result : results) EXPECT_THAT(result.left, IsEmpty());
     return results;
   }
-  // Of a job that is refused on all hosts, with the same message; that message.
+  // The message of a job that is refused on all hosts with the same message.
   std::string refusal(const std::vector<std::string>& commands, int exit_code = usage_error) const {
     const auto results = run(commands);
     for (const HostResult& result : results) {

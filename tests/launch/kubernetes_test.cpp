@@ -7,8 +7,8 @@
 #include "stretto/base/strings.h"
 #include "stretto/cluster/socket.h"
 
-// The manifests in deploy/kubernetes: each pod's command line, with the variables that Kubernetes and Kubeflow set in it, in two
-// launchers on this host.
+// The manifests in deploy/kubernetes. Each pod's command line runs with the variables of Kubernetes and
+// Kubeflow, in two launchers on this host.
 namespace stretto {
 namespace {
 
@@ -29,7 +29,8 @@ class Kubernetes : public ::testing::Test {
  protected:
   void SetUp() override {
     write_file_atomic(folder_.path() / "secret", "s3cret\n");
-    std::filesystem::permissions(folder_.path() / "secret", std::filesystem::perms(0440));  // as with fsGroup
+    std::filesystem::permissions(folder_.path() / "secret",
+                                 std::filesystem::perms(0440));  // like with fsGroup
     port_ = cluster::bound_endpoint(cluster::bind_socket({"127.0.0.1", 0})).port;
   }
   // The pod's command in a shell on this host, for a program that shows the ranks instead of a recipe.
@@ -47,7 +48,7 @@ class Kubernetes : public ::testing::Test {
     }
     return text + " -- sh -c 'echo rank $RANK of $WORLD_SIZE, $LOCAL_RANK on host $GROUP_RANK'";
   }
-  // `variables`: of each pod.
+  // `variables`: those of each pod.
   void expect_eight_ranks(const std::vector<std::string>& variables, const std::string& command) const {
     BackgroundShell first("env " + variables[0] + " " + command),
         second("env " + variables[1] + " " + command);

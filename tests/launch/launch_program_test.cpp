@@ -6,7 +6,7 @@
 #include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 
-// `stretto launch` as users type it.
+// Tests of the command `stretto launch`.
 namespace stretto {
 namespace {
 

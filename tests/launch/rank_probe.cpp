@@ -4,8 +4,8 @@
 #include "stretto/cluster/environment.h"
 #include "stretto/cluster/store_client.h"
 
-// A rank that says who it is. Under stretto's launcher all ranks also meet in the store, and rank 0 takes
-// MASTER_PORT as a program with torch's own TCPStore would.
+// A rank that prints its numbers. Under stretto's launcher, all ranks also use the store, and rank 0 binds
+// MASTER_PORT like a program with torch's TCPStore.
 int main() {
   using namespace stretto;
   try {

@@ -6,8 +6,8 @@
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
 
-// Jobs that are started from one host on others by ssh: stretto's own (--hosts) and those of Open MPI's mpirun. Hosts of their own
-// (scripts/testbed.sh), with a real ssh server on host1.
+// Jobs that one host starts on others by ssh: by --hosts, and by Open MPI's mpirun. The hosts are network
+// namespaces (scripts/testbed.sh), with a real ssh server on host1.
 namespace stretto {
 namespace {
 
@@ -38,8 +38,8 @@ class SshHosts : public ::testing::Test {
     ssh_ = fmt::format("ssh -F none -i {}/key -o BatchMode=yes -o UserKnownHostsFile={}/known_hosts", here,
                        here);
   }
-  // Runs a command on host0, in which "ssh" may be used, while host1 runs the server and nothing else. Where
-  // the server cannot be used, works_ is false and the command was not run.
+  // Runs a command on host0, in which "ssh" may be used, while host1 runs the server and nothing else. If the
+  // server cannot be used, works_ is false and the command was not run.
   const std::vector<HostResult>& run(const std::string& command) {
     for (const char* name : {"ended", "works"}) std::filesystem::remove(folder_.path() / name);
     write_file_atomic(folder_.path() / "ssh", "#!/bin/sh\nexec /usr/bin/" + ssh_ + " \"$@\"\n");
@@ -113,7 +113,8 @@ TEST_F(SshHosts, ReadmesLinesTakeTheStepsOfOneHost) {
   EXPECT_THAT(workspace.read("ssh/logger_logs/training_0.log"),
               HasSubstr("shared memory, 2 ranks on this host; TCP between 2 hosts"));
   expect_the_same("ssh");
-  // Debian gives a host's own name an address of the loopback device; the route tells the one by which others reach it.
+  // On Debian a host's own name resolves to a loopback address; the route determines the one by which others
+  // reach it.
   const std::string on_each = "ip route add default dev eth0; " + here(lines[1], "on_each");
   for (const HostResult& host : run_on_hosts(folder_.path(), {on_each, on_each}))
     ASSERT_EQ(host.exit_code, 0) << host.err;
@@ -171,7 +172,7 @@ TEST_F(SshHosts, MpirunStartsRanksOnSeveralHosts) {
   EXPECT_THAT(run(mpirun + RANK_PROBE)[0].err, HasSubstr("mpirun -x MASTER_ADDR=<the first host>"));
 }
 
-// The run is repeated with stretto's own back ends and over MPI.
+// The run is repeated with stretto's back ends and over MPI.
 TEST_F(SshHosts, MpirunsTrainingTakesTheStepsOfOneHost) {
   if (shell("mpirun --version").exit_code != 0)
     GTEST_SKIP() << "Open MPI's mpirun (package openmpi-bin) is missing";

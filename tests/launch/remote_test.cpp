@@ -10,8 +10,8 @@
 #include "stretto/base/strings.h"
 #include "stretto/cluster/socket.h"
 
-// `stretto launch --hosts`: the first launcher starts the others. Other hosts are this machine, reached by a script in place of ssh
-// and by a real ssh server.
+// `stretto launch --hosts`: the first launcher starts the others. Other hosts are this machine, reached by a
+// script that replaces ssh, and by a real ssh server.
 namespace stretto {
 namespace {
 
@@ -21,7 +21,7 @@ using ::testing::Not;
 
 constexpr int usage_error = 2;
 
-// As sshd does: the command runs in a session of its own, which outlives the connection, and ends only by itself.
+// Like with sshd, the command runs in a separate session, which outlives the connection.
 constexpr const char* rsh_double = R"(#!/bin/sh
 echo "$@" >> rsh.commands
 env >> rsh.environment
@@ -39,7 +39,7 @@ size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
-// A zombie has ended.
+// Whether the process runs; a zombie has ended.
 bool runs(pid_t pid) {
   if (::kill(pid, 0) != 0) return false;
   const std::string status = read_file(fmt::format("/proc/{}/stat", pid));
@@ -66,7 +66,7 @@ class Remote : public ::testing::Test {
     EXPECT_TRUE(eventually([&] { return has(name) && text(name).ends_with('\n'); })) << name;
     return static_cast<pid_t>(parse_int(trim(text(name))).value_or(0));
   }
-  // Three ranks, the last two on another host, that save when they are asked to end.
+  // Three ranks, the last two on another host, which save when they are asked to end.
   const std::string saving =
       "sh -c 'trap \"echo saved > saved$RANK; exit 0\" TERM; echo $$ > pid$RANK; "
       "while :; do sleep 0.05; done'";

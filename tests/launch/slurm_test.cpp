@@ -6,7 +6,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
 
-// Jobs of Slurm: its own daemons on two hosts, host0 with the controller.
+// Slurm jobs, with Slurm's daemons on two hosts; host0 runs the controller.
 namespace stretto {
 namespace {
 
@@ -40,7 +40,7 @@ NodeName=host[0-1] CPUs=4 RealMemory=100 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 )";
 
-// The route lets a host's own name mean the address by which others reach it.
+// The route makes a host's own name resolve to the address by which others reach it.
 constexpr const char* functions = R"(
 export SLURM_CONF=$PWD/slurm.conf STRETTO_SECRET=s3cret
 ip route add default dev eth0
@@ -151,7 +151,7 @@ TEST_F(Slurm, ATaskCanBeARank) {
   EXPECT_THAT(result.err, HasSubstr("launch: srun or mpirun has started"));
 }
 
-// With a launcher per node, and with a task per rank.
+// Jobs run with a launcher per node, and with a task per rank.
 TEST_F(Slurm, TrainTakesTheStepsOfOneHost) {
   const Workspace workspace;
   const std::string settings = "training.max_steps=8 evaluate.every=never ";
@@ -180,7 +180,7 @@ TEST_F(Slurm, ACancelledJobIsSaved) {
 }
 
 TEST_F(Slurm, AJobIsRequeuedBeforeItsLimit) {
-  // Ranks save when asked to end; those of the second life end by themselves.
+  // Ranks save when asked to end; those of the second start end by themselves.
   const std::string program =
       "sh -c '[ \"$SLURM_RESTART_COUNT\" = 1 ] && echo life 2 of rank $RANK with $STRETTO_SECRET >> lives && exit; "
       "trap \"sleep 0.3; echo saved > saved$RANK; exit 0\" TERM; echo up > up$RANK; while :; do sleep 0.05; done'";
@@ -188,7 +188,8 @@ TEST_F(Slurm, AJobIsRequeuedBeforeItsLimit) {
       "unset STRETTO_SECRET; {} launch --slurm-script --nodes 2 -N 2 --max-restarts 1 -- {} > job.sbatch && sbatch job.sbatch && "
       "await up0 && await up1 && await up2 && await up3 && scancel --signal=TERM --batch 1; "
       "for i in $(seq 300); do squeue -h -o %T | grep -q PENDING && break; sleep 0.1; done; "
-      // Without the two minutes that Slurm waits; within two seconds its nodes take the new credential for the old one, which is revoked.
+      // Skips the two minutes that Slurm waits; within two seconds its nodes would mistake the new credential
+      // for the revoked one.
       "sleep 2; scontrol update jobid=1 starttime=now; "
       "for i in $(seq 600); do [ \"$(squeue -h -o %T)\" ] || break; sleep 0.1; done; cat sh-1.out",
       STRETTO_PROGRAM, program));

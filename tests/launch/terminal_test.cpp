@@ -16,7 +16,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
 
-// `stretto train` and `stretto launch` on a real terminal, and on pipes whose readers stop or leave.
+// `stretto train` and `stretto launch` on a real terminal, and on pipes whose readers stop or exit.
 namespace stretto {
 namespace {
 
@@ -25,7 +25,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Whether the process blocks, handles or ignores `signal`, so that it is not ended by it.
+// Whether the process blocks, handles or ignores `signal`, which then does not end it.
 bool holds_back(pid_t pid, int signal) {
   std::string status;
   try {
@@ -43,7 +43,8 @@ bool holds_back(pid_t pid, int signal) {
 
 const std::string stretto = STRETTO_PROGRAM;
 
-// A shell command as the session leader of a pseudo terminal of its own, which this object reads as a terminal window does.
+// A shell command as the session leader of a new pseudo terminal, which this object reads like a terminal
+// window.
 class Terminal {
  public:
   explicit Terminal(const std::string& command, int columns = 80) {
@@ -88,7 +89,7 @@ class Terminal {
   bool shows(const std::string& words) const {
     return eventually([&] { return text().find(words) != std::string::npos; });
   }
-  // As ShellResult has it; -1 where it has not ended within a minute.
+  // The exit code as in ShellResult; -1 if the command has not ended within a minute.
   int exit_code() {
     int status = 0;
     if (!eventually([&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; })) return -1;
@@ -147,7 +148,7 @@ TEST_F(EndlessRun, IsSavedWhenItsTerminalCloses) {
   EXPECT_THAT(log(), HasSubstr("the state is saved"));
 }
 
-// What the terminal showed since `begin`, each state of the live line by itself.
+// The output of the terminal since `begin`, with each state of the live line as an element.
 std::vector<std::string> states(const std::string& text, size_t begin) {
   std::vector<std::string> states;
   for (const std::string_view state : split(std::string_view(text).substr(begin), '\r')) {
@@ -168,7 +169,7 @@ TEST_F(EndlessRun, ShowsALineThatFitsItsTerminalAlsoAfterAResize) {
     };
     if (columns != 80) {
       begin = terminal.text().size();
-      ASSERT_TRUE(shows_states(2));  // some of which may be of the width before
+      ASSERT_TRUE(shows_states(2));  // some of which may have the previous width
       begin = terminal.text().size();
     }
     ASSERT_TRUE(shows_states(3));
@@ -217,8 +218,8 @@ TEST_F(EndlessRun, SavesOnRequestHoweverEarly) {
   for (const auto moment : {0ms, 10ms, 60ms, 200ms, 400ms, 800ms}) {
     std::filesystem::remove_all(workspace_.path("run"));
     BackgroundShell run(command());
-    ASSERT_TRUE(
-        eventually([&] { return holds_back(run.pid(), SIGUSR1); }));  // until then it is no program of ours
+    ASSERT_TRUE(eventually(
+        [&] { return holds_back(run.pid(), SIGUSR1); }));  // before that, the process is not yet stretto
     std::this_thread::sleep_for(moment);
     ::kill(run.pid(), SIGUSR1);
     EXPECT_TRUE(eventually([&] { return saved() || !run.running(); }));
@@ -306,7 +307,7 @@ TEST_F(EndlessRun, IsPausedByCtrlZAndContinuedByFg) {
   EXPECT_THAT(terminal.text(), HasSubstr("the job was paused for "));
 }
 
-// SIGSTOP cannot be passed on: the ranks take all their steps, with more lines than a pipe holds, and the
+// SIGSTOP cannot be forwarded: the ranks take all their steps, with more lines than a pipe holds, and the
 // launcher logs them later.
 TEST(StoppedLauncher, BlocksNoRankAndLosesNoLine) {
   const Workspace workspace;
@@ -320,7 +321,7 @@ TEST(StoppedLauncher, BlocksNoRankAndLosesNoLine) {
   ::kill(run.pid(), SIGSTOP);
   const int64_t before = workspace.recorded_lines("run");
   EXPECT_TRUE(eventually([&] { return workspace.recorded_lines("run") >= steps; }));
-  std::this_thread::sleep_for(2500ms);  // longer than ranks wait for each other
+  std::this_thread::sleep_for(2500ms);  // longer than the ranks' deadline
   ::kill(run.pid(), SIGCONT);
   const ShellResult result = run.wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -336,7 +337,7 @@ std::string lines(int count) {
   return fmt::format("seq -f \"line %.0f {}\" 0 {}", std::string(90, 'x'), count - 1);
 }
 
-// More than the pipes hold; what happens when the launcher's buffer is full too is tested in stretto/launch.
+// The output is larger than the pipes; stretto/launch tests a full buffer of the launcher, too.
 TEST(UnreadPipe, BlocksNeitherRanksNorSignals) {
   const TempFolder folder;
   const std::string logs = folder.path() / "logs", done = folder.path() / "done",
@@ -353,7 +354,7 @@ TEST(UnreadPipe, BlocksNeitherRanksNorSignals) {
   EXPECT_EQ(run.wait().exit_code, 128 + SIGTERM);
 }
 
-// More than pipes and buffer hold.
+// The output is larger than pipes and buffer.
 TEST(SlowPipe, LosesNothing) {
   const ShellResult result =
       shell(stretto + " launch -N 1 -- sh -c '" + lines(100'000) + "' | (sleep 1; cat) | wc -l");

@@ -11,8 +11,8 @@
 #include "stretto/kernels/matmul/matmul.h"
 #include "stretto/nn/layers.h"
 
-// Lite computes on any number of ranks what a plain libtorch loop computes on one: each case runs both in the same process and
-// throws if they differ.
+// Lite on any number of ranks gives the results of a plain libtorch loop on one: each case runs both in the
+// same process and throws if they differ.
 //
 //   lite_laws CASE RANKS [FOLDER]
 namespace stretto {
@@ -283,7 +283,7 @@ void lbfgs(const LiteOptions& options, const std::string&) {
   expect_equal(*model, *plain, 1e-8);
 }
 
-// stretto's, as torch's.
+// stretto's LBFGS, compared with torch's.
 void own_lbfgs(const LiteOptions& options, const std::string&) {
   Lite lite(fp64(options));
   const auto make = [] {
@@ -405,7 +405,7 @@ void buffers_and_dropout(const LiteOptions& options, const std::string&) {
     expect(!drawn[rank].equal(drawn[0]), "equal random numbers");
 }
 
-// fp32 parameters, bf16 products; outside of loops with the autocast guard.
+// fp32 parameters, bf16 matmuls; outside of loops with the autocast guard.
 void bf16(LiteOptions options, const std::string&) {
   options.precision = "bf16-mixed";
   Lite lite(options);
@@ -446,7 +446,7 @@ void collectives(const LiteOptions& options, const std::string& folder) {
          "tensors");
 }
 
-// The libraries of matrix products are part of a checkpoint, as in the trainer.
+// The matmul libraries are part of a checkpoint, like in the Trainer.
 void products(const LiteOptions& options, const std::string& folder) {
   using enum kernels::MatmulLibrary;
   const bool has_onednn = kernels::is_usable(onednn, kernels::MatmulRole::forward, at::kFloat);
@@ -516,7 +516,7 @@ void saved_own(const LiteOptions& options, const std::string& folder) {
   train_in_parts(options, folder, make, true);
 }
 
-// A scheduler of torch's, stepped after every batch: its counter goes on in the middle of a period.
+// A scheduler of torch's, stepped after every batch: its counter continues in the middle of a period.
 void saved_schedule(const LiteOptions& options, const std::string& folder) {
   Lite lite(fp64(options));
   Zoo plain = make_plain_zoo(), zoo = make_zoo();

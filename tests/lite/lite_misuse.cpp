@@ -115,7 +115,7 @@ void nonfinite(Lite& lite) {
 
 void malformed_data(Lite&) { throw DataError("data.csv:3: no label"); }
 
-// Its first line breaks the pipe; it must come to its end nevertheless.
+// The first line breaks the pipe; the program must complete nevertheless.
 void logs_into_a_closed_pipe(Lite& lite) {
   for (int i = 0; i < 100; ++i) log::info("line {}", i);
   log::flush();

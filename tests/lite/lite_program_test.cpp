@@ -64,7 +64,8 @@ TEST(Lite, ASchedulerThatIsNotRegisteredIsReportedAtLoad) {
       HasSubstr("the checkpoint holds the counters of 1 scheduler, and this program has registered 0"));
 }
 
-// Written by an earlier version on 2 ranks, after one epoch (scripts/make_golden_checkpoints.py).
+// The checkpoint was written by an earlier version on 2 ranks, after one epoch
+// (scripts/make_golden_checkpoints.py).
 TEST(Lite, ResumesCheckpointsOfAnEarlierVersion) {
   for (const char* name : {"own", "torch"}) {
     for (const int ranks : {1, 2}) {
@@ -101,7 +102,7 @@ TEST(Lite, JoinsTheRanksOfTorchrun) {
   EXPECT_EQ(run.exit_code, 0) << run.err;
 }
 
-// As srun and mpirun start them: two processes that find each other by the launcher's variables only.
+// Like with srun and mpirun, two processes find each other by the launcher's variables only.
 TEST(Lite, JoinsTheRanksOfSlurmAndOpenMpi) {
   const std::string program = fmt::format("{}/lite_laws own_optimizer 2", PROGRAMS);
   const auto run_both = [&](const std::string& first, const std::string& second) {

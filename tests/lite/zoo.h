@@ -29,7 +29,7 @@ struct ZooImpl : torch::nn::Module {
       if (parameter.is_floating_point()) parameter.set_data(parameter.to(at::kDouble));
     }
   }
-  // Two outputs of two inputs.
+  // A forward with two inputs and two outputs.
   std::pair<Tensor, Tensor> forward(const Tensor& ids, const Tensor& inputs) {
     calls += 1;
     const Tensor x = at::tanh(twice->forward(table->forward(ids) + inputs));
@@ -63,12 +63,12 @@ inline std::vector<Rows> make_rows(const std::vector<int64_t>& sizes = {6, 5, 4,
   return batches;
 }
 
-// For Lite. Its embedding has sparse gradients.
+// The model for Lite, whose embedding has sparse gradients.
 inline Zoo make_zoo() {
   torch::manual_seed(3);
   return Zoo(/*sparse=*/true);
 }
-// The same for a plain loop, with dense gradients: most of torch's optimizers do not accept sparse ones.
+// The model for a plain loop, with dense gradients: most of torch's optimizers do not accept sparse ones.
 inline Zoo make_plain_zoo() {
   torch::manual_seed(3);
   return Zoo(/*sparse=*/false);

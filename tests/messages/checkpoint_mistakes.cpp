@@ -24,7 +24,7 @@ std::string manifest_text() {
   return to_text(manifest);
 }
 
-// With its checksum made to fit.
+// `text` with its checksum recomputed.
 std::string sealed(std::string text) {
   text.resize(text.size() - std::string(",\"checksum\":\"0123456789abcdef\"}\n").size());
   return fmt::format("{},\"checksum\":\"{:016x}\"}}\n", text, hash64(text));

@@ -14,7 +14,7 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-// These with one changed.
+// `variables` with one changed.
 Variables with(Variables variables, const std::string& name, const std::string& value) {
   variables[name] = value;
   return variables;

@@ -3,7 +3,7 @@
 #include "stretto/base/error.h"
 #include "stretto/launch/diagnosis/diagnosis.h"
 
-// What the launcher reports of ranks that hang or differ: sentences of errors that a program's mistakes lead to.
+// The launcher's reports on ranks that hang or make different calls, which a program's mistakes cause.
 namespace stretto {
 namespace {
 

@@ -46,7 +46,7 @@ std::map<std::string, std::string> by_name(const std::string& text) {
   return messages;
 }
 
-// The one place that has whole sentences: elsewhere tests check key, position and suggestion.
+// The golden file is the only place with whole messages: other tests check key, position and suggestion.
 TEST(Messages, AreThoseOfTheGoldenFile) {
   const std::string found = all_messages();
   if (std::getenv("STRETTO_REWRITE_MESSAGES") != nullptr) write_file_atomic(GOLDEN_FILE, found);

@@ -6,16 +6,16 @@
 
 namespace stretto {
 
-// A user's mistake. `make` does what it leads to, which throws a stretto::Error; the working folder is an empty one, so
-// that messages name the files that it writes there without a folder. No message may hold the words of a library
-// (yaml-cpp, nlohmann-json), which differ by version.
+// A user's mistake. `make` makes it, which throws a stretto::Error. It runs in an empty working folder, so
+// that messages name files without a folder. No message may contain text of a library (yaml-cpp,
+// nlohmann-json), which differs between versions.
 struct Mistake {
   std::string name;  // unique, the subject first: "recipe: an unknown key"
   std::function<void()> make;
 };
 using Mistakes = std::vector<Mistake>;
 
-// The groups, a file each: recipe_mistakes.cpp, ...
+// The groups, one per file: recipe_mistakes.cpp, ...
 void add_recipes(Mistakes& all);
 void add_data(Mistakes& all);
 void add_tokenizers(Mistakes& all);

@@ -1,4 +1,4 @@
-// A user's program, with `using namespace stretto` and helpers of its own.
+// A user's program with `using namespace stretto` and its own helpers.
 //
 //   module_probe callback OUTPUT                          a callback throws on rank 1 only
 //   module_probe dropout OUTPUT MASKS [CHECKPOINT]        a Module with torch::nn::Dropout; each rank appends the masks of its
@@ -10,8 +10,8 @@
 #include "stretto/comm/job.h"
 #include "stretto/stretto.h"
 
-// Helpers with the names that stretto uses internally (base/strings.h): with `using namespace stretto` their calls would be
-// ambiguous if the public headers declared them too.
+// Helpers with names that stretto uses internally (base/strings.h): with `using namespace stretto`, calls
+// would be ambiguous if the public headers declared them, too.
 std::vector<std::string_view> split(std::string_view text, char) { return {text}; }
 std::string_view trim(std::string_view text) { return text; }
 std::string counted(int64_t, std::string_view noun) { return std::string(noun); }

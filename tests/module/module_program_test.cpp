@@ -159,7 +159,7 @@ TEST_F(ModuleProgram, ItsOwnSettingsAreReadCheckedAndWrittenLikeStrettos) {
                     HasSubstr("  optimizer.lr\n"), Not(HasSubstr("  model.path\n"))));
 }
 
-// Lines "step mask", as module_probe writes them.
+// module_probe writes lines "step mask".
 TEST_F(ModuleProgram, TorchsDropoutDiffersByRankAndResumesExactly) {
   const auto run = [&](const std::string& name, const std::string& resume) {
     const ShellResult result = shell(

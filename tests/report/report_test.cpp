@@ -214,7 +214,7 @@ TEST_F(Reports, ThePageWorksInABrowserAndRunsNoForeignScript) {
                         .dump());
   EXPECT_EQ(stretto("report a '" + attack + "' -o page.html").out, "page.html\n");
   const std::string document = open_in_browser(temp_.path() / "page.html");
-  // The script has run to its end and has replaced the charts by its own, with a curve per run.
+  // The script has completed and has replaced the charts by its own, with a curve per run.
   EXPECT_THAT(document, AllOf(HasSubstr("data-ready=\"yes\""), HasSubstr("arrow keys read values"),
                               HasSubstr("stroke:var(--c0)"), HasSubstr("stroke:var(--c1)")));
   EXPECT_THAT(document,

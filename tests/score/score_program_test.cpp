@@ -7,7 +7,7 @@
 #include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 
-// `stretto score` as users call it; its numbers are compared with the reference tools by score_test.py.
+// Tests of the command `stretto score`; score_test.py compares its numbers with the reference tools.
 namespace stretto {
 namespace {
 
@@ -99,7 +99,7 @@ TEST_F(ScoreProgram, Mistakes) {
   EXPECT_THAT(error("seqeval " + two + " > /dev/full"), HasSubstr("No space left"));
 }
 
-// Their types are what follows the first character, of one or more bytes.
+// The type of a tag follows its first character, which may have several bytes.
 TEST_F(ScoreProgram, TagsThatBeginWithAnyCharacter) {
   const std::string file =
       write("french.conll", "a \u00c9X \u00c9-Y\nb B-\u00c9 B-\u00c9\nc \u00c9 O\nd B\u00c9-Z O\n");

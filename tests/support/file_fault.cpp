@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-// A library for LD_PRELOAD. It links nothing of stretto, of which the programs have their own.
+// A library for LD_PRELOAD. It links no library of stretto, since the programs contain their own.
 namespace stretto {
 
 using file_faults::Effect;

@@ -32,7 +32,7 @@ pid_t parent_of(const std::filesystem::path& process) {
 
 }  // namespace
 
-// Files in /proc have size 0 whatever they contain.
+// Files in /proc have size 0 regardless of their content.
 std::string read_proc(const std::filesystem::path& path) {
   try {
     std::ifstream file(path, std::ios::binary);

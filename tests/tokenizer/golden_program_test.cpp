@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// The line of input for a case's texts; nothing for a case that a line cannot hold.
+// The line of input for a case's texts; nullopt if a line cannot represent the case.
 std::optional<std::string> line_of_input(const json& expected) {
   std::string line;
   for (const char* key : {"first", "second"}) {
@@ -64,7 +64,7 @@ void append_column(std::string& line, const json& values, char behind) {
   line += behind;
 }
 
-// As line_of in the script.
+// Like line_of in the script.
 std::string all_columns(const json& encoding, bool types) {
   json offsets = json::array();
   for (const json& pair : encoding["offset_mapping"])
@@ -162,7 +162,7 @@ TEST(TokenizeGolden, TextsWordsPairsAndWindows) {
       ++compared;
       words += group.cases[i]["first"].is_array();
     }
-    if (compared % 12 != 0) continue;  // the forms show the same encoding in other words
+    if (compared % 12 != 0) continue;  // the other formats represent the same encoding
     ++in_all_forms;
     for (const std::string form :
          {"--ids", "--tokens", "--offsets", "--type-ids", "--word-ids", "--sequence-ids"}) {

@@ -12,7 +12,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/base/temp_folder.h"
 
-// `stretto tokenize` as users call it.
+// Tests of the command `stretto tokenize`.
 namespace stretto {
 namespace {
 
@@ -279,7 +279,7 @@ TEST_F(TokenizeProgram, TheLinesBeforeABadOneAreWritten) {
   EXPECT_THAT(result.err, has_all("standard input:501:", "one text"));
 }
 
-// As in transformers, where the caller's arguments replace what the file says.
+// Like in transformers, the caller's arguments replace the lengths in the file.
 TEST_F(TokenizeProgram, TheLengthsOfTheFileAreNamedButNotApplied) {
   nlohmann::json file = nlohmann::json::parse(read_file(golden + "/added.json"));
   file["truncation"] = {{"max_length", 4}, {"strategy", "OnlyFirst"}, {"stride", 0}};

@@ -9,8 +9,8 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/stretto.h"
 
-// A task of a user's own, with data and a model that stretto does not know: points of the plane, and on which
-// side of a line they lie.
+// A user-defined task with its own data and model: points of the plane, classified by the side of a line on
+// which they lie.
 namespace stretto {
 namespace {
 
@@ -97,7 +97,7 @@ TEST(OwnModule, IsTrainedAlikeByOneAndTwoRanks) {
   }
 }
 
-// What a program registers for recipes to name; with the same results as SGD, Constant and zero1.
+// Types that a program registers for recipes, with the same results as SGD, Constant and zero1.
 struct HalvedOptions {
   double lr = 1;
   void fields(settings::Fields& field) { field("lr", lr, "twice the learning rate"); }
@@ -152,7 +152,7 @@ TEST(OwnModule, RecipesNameWhatTheProgramRegisters) {
   EXPECT_GT(own.at("weight").abs().sum().item<float>(), 0);
 }
 
-// Gives a loss that is no number, or a huge one, at one step: once, or whenever the step comes.
+// Returns a NaN or huge loss at one step: once, or whenever the step is taken.
 class Stumbling : public WhichSide {
  public:
   Stumbling(int64_t step, double factor, bool always = false)
@@ -272,7 +272,7 @@ TEST_F(Guard, RollbackGoesBackWithALowerRate) {
   EXPECT_EQ(steps[39]["lr"], 0.025);
 }
 
-// Evaluations as a test wants them: what metrics() says next, and how often a model was saved.
+// Evaluations with given results of metrics(); counts saved models.
 class Graded : public Stumbling {
  public:
   Graded(int64_t step, std::vector<double> grades)
@@ -293,8 +293,8 @@ class Graded : public Stumbling {
   mutable std::vector<double> grades_;
 };
 
-// Step 10 is evaluated, step 12 stumbles and leads back to step 8: what comes then has to beat the first evaluation,
-// whose model is on disk, though its steps are taken back.
+// Step 10 is evaluated, step 12 fails and the run returns to step 8: later evaluations must beat the first
+// one, whose model is on disk, although its steps were rolled back.
 TEST_F(Guard, RollbackKeepsTheBestModel) {
   recipe_.training.on_nonfinite = "rollback";
   recipe_.checkpoint.every = "8";
