@@ -4,7 +4,8 @@
 #include "stretto/corpus/squad.h"
 #include "stretto/corpus/tagged.h"
 
-// Files of tagged sentences (CoNLL, JSON Lines) and of questions (SQuAD's JSON, rows), by the input's first byte.
+// Files of tagged sentences (CoNLL, JSON Lines) and of questions (SQuAD's JSON, rows), by the input's first
+// byte.
 namespace stretto::fuzz {
 
 std::vector<std::string> seeds() {

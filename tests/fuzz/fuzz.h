@@ -5,15 +5,16 @@
 #include <vector>
 
 // One program per parser. A target is a file NAME_fuzz.cpp that defines the two functions below and a line
-// `stretto_fuzz(NAME layer...)` in CMakeLists.txt; the library of driver.cpp, which all targets link, has main().
+// `stretto_fuzz(NAME layer...)` in CMakeLists.txt; the library of driver.cpp, which all targets link, has
+// main().
 namespace stretto::fuzz {
 
 // Valid inputs, from which the others are derived, preferably small. Files in corpus/NAME/ are added to them.
 std::vector<std::string> seeds();
 
-// Parses one input. It may refuse it by throwing a stretto::Error. A finding is anything else: another exception (also
-// std::bad_alloc), a signal, a sanitizer's report, more than 10 s of processor time for one input, and a
-// std::logic_error by which the target itself reports that a result breaks a rule (see require).
+// Parses one input. It may refuse it by throwing a stretto::Error. A finding is anything else: another
+// exception (also std::bad_alloc), a signal, a sanitizer's report, more than 10 s of processor time for one
+// input, and a std::logic_error by which the target itself reports that a result breaks a rule (see require).
 void run(const std::string& input);
 
 // Optional: changes values of `input` and keeps its form (lengths, offsets, nesting), so that the result gets

@@ -5,7 +5,8 @@
 
 #include "stretto/data/reader.h"
 
-// Files of text classification: TSV, CSV and JSON Lines. The input's first byte chooses which, and its options.
+// Files of text classification: TSV, CSV and JSON Lines. The input's first byte chooses which, and its
+// options.
 namespace stretto::fuzz {
 
 std::vector<std::string> seeds() {

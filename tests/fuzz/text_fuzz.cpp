@@ -4,8 +4,8 @@
 
 #include "stretto/text/golden_support.h"
 
-// Any bytes as a text, or as a pair of texts, for the tokenizers of the golden tests. The input's first bytes choose the
-// tokenizer, the length to cut to and where the second text begins.
+// Any bytes as a text, or as a pair of texts, for the tokenizers of the golden tests. The input's first bytes
+// choose the tokenizer, the length to cut to and where the second text begins.
 namespace stretto::fuzz {
 namespace {
 

@@ -103,7 +103,8 @@ struct Points : torch::data::datasets::Dataset<Points> {
   std::optional<size_t> size() const override { return 50; }
 };
 
-// torch's loader with a worker thread, of which each rank reads only its samples, in torch's random order; torch's Adam; clipping.
+// torch's loader with a worker thread, of which each rank reads only its samples, in torch's random order;
+// torch's Adam; clipping.
 void data_loader(const LiteOptions& options, const std::string&) {
   Lite lite(fp64(options));
   const auto points = [] { return Points().map(torch::data::transforms::Stack<>()); };
@@ -468,7 +469,8 @@ void products(const LiteOptions& options, const std::string& folder) {
   }
 }
 
-// Trains one epoch, from the checkpoint in `folder` if there is one; then compares with a plain loop over all epochs.
+// Trains one epoch, from the checkpoint in `folder` if there is one; then compares with a plain loop over all
+// epochs.
 template <class Make>
 void train_in_parts(const LiteOptions& options, const std::string& folder, const Make& make, bool own) {
   Lite lite(fp64(options));

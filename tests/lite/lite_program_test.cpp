@@ -201,8 +201,8 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{"torch_error 2",
                "| [rank 1] stretto: error: mat1 and mat2 shapes cannot be multiplied (4x3 and 2x2)\n"}));
 
-// An exception that main() does not catch ends the process without a core dump; the exit code shows whether a restart
-// can help.
+// An exception that main() does not catch ends the process without a core dump; the exit code shows whether a
+// restart can help.
 TEST(Lite, UncaughtExceptionsEndWithAnExitCode) {
   const auto code = [](const char* arguments) {
     return shell(fmt::format("{}/lite_misuse {}", PROGRAMS, arguments)).exit_code;

@@ -12,16 +12,17 @@
 
 namespace stretto {
 
-// How a shell command ended. As in a shell, a signal gives 128 + its number; a command that did not end in time gives -1, and
-// `err` reports it. Any other code shows that it waited for no deadline of the product that is longer than the
-// test's patience, such as that of collectives.
+// How a shell command ended. As in a shell, a signal gives 128 + its number; a command that did not end in
+// time gives -1, and `err` reports it. Any other code shows that it waited for no deadline of the product
+// that is longer than the test's patience, such as that of collectives.
 struct ShellResult {
   int exit_code = 0;
   std::string out, err;
 };
 
-// A shell command that runs concurrently with the test, in its own process group, which is killed with this object. Standard
-// input is empty unless the command redirects it. Begin the command with "exec" to make pid() that of the program.
+// A shell command that runs concurrently with the test, in its own process group, which is killed with this
+// object. Standard input is empty unless the command redirects it. Begin the command with "exec" to make
+// pid() that of the program.
 class BackgroundShell {
  public:
   explicit BackgroundShell(const std::string& command);
@@ -51,7 +52,8 @@ std::string with_file_fault(const std::string& fault);
 // The content of a file in /proc; empty if its process has ended.
 std::string read_proc(const std::filesystem::path& path);
 
-// Processes whose parent is `parent` and whose environment contains `variable` ("RANK=1"); all children with "".
+// Processes whose parent is `parent` and whose environment contains `variable` ("RANK=1"); all children with
+// "".
 std::vector<pid_t> children_of(pid_t parent, const std::string& variable = "");
 
 // True as soon as `condition` is, checked every 20 ms; false if it is not within a minute.

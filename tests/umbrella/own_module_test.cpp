@@ -224,7 +224,8 @@ TEST_F(Guard, SkipLeavesTheStepOut) {
   EXPECT_LT(steps.back()["loss"], steps.front()["loss"]);
 }
 
-// The loss of a skipped step is excluded from the logged mean and from a checkpoint saved before the mean is logged.
+// The loss of a skipped step is excluded from the logged mean and from a checkpoint saved before the mean is
+// logged.
 TEST_F(Guard, SkippedStepsSpoilNoMeanAndNoCheckpoint) {
   recipe_.training.on_nonfinite = "skip";
   recipe_.track.log_every = 10;
