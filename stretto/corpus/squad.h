@@ -45,10 +45,10 @@ struct QuestionSet {
 };
 
 // Reads questions, each with id, question, context and answers:
-//   SQuAD's JSON           {"version", "data": [{"title", "paragraphs": [{"context", "qas": [{"id", "question",
-//                          "answers": [{"text", "answer_start"}], "is_impossible"}]}]}]}
-//   flat JSON or JSON Lines   {"data": [row, ...]} or a row per line, {"id", "title", "context", "question", "answers":
-//                          {"text": [...], "answer_start": [...]}}, like Hugging Face data sets
+//   SQuAD's JSON   {"version", "data": [{"title", "paragraphs": [{"context", "qas": [{"id", "question",
+//                  "answers": [{"text", "answer_start"}], "is_impossible"}]}]}]}
+//   flat JSON      {"data": [row, ...]}, or JSON Lines with a row per line, like Hugging Face data sets; a row is
+//                  {"id", "title", "context", "question", "answers": {"text": [...], "answer_start": [...]}}
 // A question without "answers" has none. Throws DataError with the file and the place, IoError.
 QuestionSet read_questions(const std::filesystem::path& path);
 QuestionSet parse_questions(std::string_view content, const std::string& name);

@@ -8,7 +8,7 @@ namespace stretto::data {
 
 // Collators for token sequences, which Module::collate of users' modules can call. Samples have int64
 // tensors: input_ids [T] and optionally attention_mask [T], token_type_ids [T] and labels ([T'], or a
-// scalar); other tensors are stacked like by pad_and_stack. Every batch has an attention_mask [B, T]: 1 for
+// scalar); other tensors are stacked as by pad_and_stack. Every batch has an attention_mask [B, T]: 1 for
 // tokens, 0 for padding. The names and results are those of transformers' DataCollatorWithPadding,
 // DataCollatorForSeq2Seq and DataCollatorForLanguageModeling.
 

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t rows_of_questions = 5;
 
 // The tokens of the first answer in a window whose context is tokens [first, last); {0, 0} if it is not
-// inside. Like in run_qa, they are the last token that begins at or before the answer, and the first one that
+// inside. As in run_qa, they are the last token that begins at or before the answer, and the first one that
 // ends at or after its end.
 std::pair<int32_t, int32_t> answer_tokens(const corpus::Question& question,
                                           const std::vector<int32_t>& begins,

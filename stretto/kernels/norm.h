@@ -5,7 +5,8 @@
 namespace stretto::kernels {
 
 // Dropout, residual and LayerNorm (Ba et al. 2016) of rows [T, C] in one pass over memory:
-//   sum = residual + dropout_before(x + bias);   out = dropout_after(weight * (sum - mean) / sqrt(variance + eps) + offset)
+//   sum = residual + dropout_before(x + bias)
+//   out = dropout_after(weight * (sum - mean) / sqrt(variance + eps) + offset)
 struct Norm {
   Tensor bias, residual;  // [C] and [T, C], or undefined
   Tensor weight, offset;  // [C]
@@ -32,7 +33,7 @@ struct NormSums {
 
 struct NormGradients {
   Tensor residual;  // [T, C]
-  Tensor x;         // [T, C]; summed over rows that of bias; the same tensor as `residual` without dropout
+  Tensor x;         // [T, C]; its sum over rows is the gradient of bias. Without dropout: `residual`
 };
 NormGradients norm_rows_backward(const Tensor& grad, const NormResult& result, const Norm& norm,
                                  const NormSums& sums);

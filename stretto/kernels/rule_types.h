@@ -10,53 +10,62 @@ struct ScaledGradient {
   double weight_decay;  // coupled weight decay; 0 if it is decoupled
 };
 
-// m, v: means of the gradient and of its square.  p = decay * p - (of_gradient * g + of_mean * m) / (sqrt(v)
-// * root_factor + eps)
+// m, v: means of the gradient and of its square.
+//   p = decay * p - (of_gradient * g + of_mean * m) / (sqrt(v) * root_factor + eps)
 struct AdamRule {
   ScaledGradient gradient;
   double beta1, beta2, eps, decay, root_factor, of_gradient, of_mean;
 };
 
-// u = max(beta2 * u, |g| + eps).  p -= lr * m / u
+//   u = max(beta2 * u, |g| + eps)
+//   p -= lr * m / u
 struct AdamaxRule {
   ScaledGradient gradient;
   double beta1, beta2, eps, lr;
 };
 
-// v: mean of the squares.  p -= lr * g / (sqrt(v) + eps), or with momentum lr * b, where b = momentum * b +
-// that quotient
+// v: mean of the squares.
+//   p -= lr * g / (sqrt(v) + eps), or with momentum
+//   b = momentum * b + g / (sqrt(v) + eps);  p -= lr * b
 struct RmspropRule {
   ScaledGradient gradient;
   double alpha, eps, momentum, lr;
 };
 
-// s: sum of the squares.  p -= lr * g / (sqrt(s) + eps)
+// s: sum of the squares.
+//   p -= lr * g / (sqrt(s) + eps)
 struct AdagradRule {
   ScaledGradient gradient;
   double eps, lr;
 };
 
-// delta = sqrt((a + eps) / (v + eps)) * g, where v and a are means of the squares of g and delta.  p -= lr *
-// delta
+// v, a: means of the squares of g and of delta.
+//   delta = sqrt((a + eps) / (v + eps)) * g
+//   p -= lr * delta
 struct AdadeltaRule {
   ScaledGradient gradient;
   double rho, eps, lr;
 };
 
-// p = decay * p - lr * g.  a, the mean of p: a += mu * (p - a)
+// a: the mean of p.
+//   p = decay * p - lr * g
+//   a += mu * (p - a)
 struct AsgdRule {
   ScaledGradient gradient;
   double decay, lr, mu;
 };
 
-// s, the step size, is multiplied by `more` if g has the sign of the previous gradient; if it has the
-// opposite one, by `less`, and p is not updated. s stays within [least, most]. p -= sign(g) * s
+// s: the step size, within [least, most]. It is multiplied by `more` if g has the sign of the previous
+// gradient; if g has the opposite sign, it is multiplied by `less`, and p is not updated.
+//   p -= sign(g) * s
 struct RpropRule {
   ScaledGradient gradient;
   double less, more, least, most;
 };
 
-// b = keep * b + take * g.  p -= of_gradient * g + of_buffer * b
+// b: the momentum buffer.
+//   b = keep * b + take * g
+//   p -= of_gradient * g + of_buffer * b
 struct SgdRule {
   ScaledGradient gradient;
   double keep, take, of_gradient, of_buffer;

@@ -7,7 +7,7 @@
 namespace stretto::metrics {
 namespace {
 
-// A tag, split at the first dash like by conlleval. Perl treats a type "0" as none.
+// A tag, split at the first dash as by conlleval. Perl treats a type "0" as none.
 struct ChunkTag {
   explicit ChunkTag(std::string_view text) : tag(text.substr(0, text.find('-'))) {
     if (tag.size() < text.size()) type = text.substr(tag.size() + 1);
@@ -38,7 +38,7 @@ bool starts(const ChunkTag& previous, const ChunkTag& current) {
 
 double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
-// `value` rounded like by printf's %.2f.
+// `value` rounded as by printf's %.2f.
 double printed(double value) { return std::strtod(fmt::format("{:.2f}", value).c_str(), nullptr); }
 
 struct Percentages {

@@ -28,14 +28,14 @@ struct Scores {
   double f1 = 0;
 };
 
-// Scores of 0/0 are zero, like in seqeval.
+// Scores of 0/0 are zero, as in seqeval.
 Scores scores_of(const SpanCounts& counts);
 
 // Compares two taggings of the same sentences span by span. All numbers are bitwise equal to seqeval 1.2's;
 // Ramshaw and Marcus 1995, Tjong Kim Sang and De Meulder 2003.
 class SpanScores {
  public:
-  // `scheme`: only spans that are well-formed in the scheme count, like with seqeval's mode="strict";
+  // `scheme`: only spans that are well-formed in the scheme count, as with seqeval's mode="strict";
   // nullopt: seqeval's default, which follows conlleval. Throws DataError if the sequences differ in number
   // or length, and if there are no words.
   SpanScores(TagSequences gold, TagSequences predicted, std::optional<corpus::TagScheme> scheme = {});

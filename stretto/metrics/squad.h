@@ -31,7 +31,7 @@ using NullOdds =
 
 // The scores of SQuAD 2.0's evaluate-v2.0.py, with its names and order: exact, f1, total, HasAns_*, NoAns_*
 // and, with `na_probs`, best_exact, best_exact_thresh, best_f1, best_f1_thresh. Answers whose na_prob exceeds
-// `na_prob_threshold` count as "". Sums are computed from left to right in file order, like in Python up to
+// `na_prob_threshold` count as "". Sums are computed from left to right in file order, as in Python up to
 // 3.11. Rajpurkar et al. 2018. Throws DataError if questions lack a prediction or na_prob, or ids occur
 // twice.
 nlohmann::ordered_json squad_v2(const corpus::QuestionSet& questions, const Predictions& predictions,

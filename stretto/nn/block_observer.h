@@ -15,11 +15,12 @@ class Block;
 // Callbacks around each forward and backward of a block, in which its parameters are gathered, released and
 // prefetched.
 //
-//   before_forward, after_forward      once per call of the block's forward, also under NoGradGuard and when activation
-//                                      checkpointing recomputes a forward
-//   before_backward, after_backward    once per backward of a forward that built a graph: before the first node of the
-//                                      block's graph runs, and when the gradients of all its tensor arguments are
-//                                      computed, or at the end of backward if none requires or receives one
+//   before_forward, after_forward    once per call of the block's forward, also under NoGradGuard and when
+//                                    activation checkpointing recomputes a forward
+//   before_backward, after_backward  once per backward of a forward that built a graph: before the first node
+//                                    of the block's graph runs, and when the gradients of all its tensor
+//                                    arguments are computed, or at the end of backward if none requires or
+//                                    receives one
 //
 // Each before_ is followed by its after_, even if forward or backward throws, but not if the before_ itself
 // throws. An after_ must not throw: it may run while an exception propagates. Callbacks run on the thread

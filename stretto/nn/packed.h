@@ -10,8 +10,8 @@ namespace stretto::nn {
 
 // The layout of a packed batch: computed once per batch, used by every layer.
 struct PackedLayout {
-  Tensor
-      cu_seqlens;  // [B + 1] int64: sequence b is rows cu_seqlens[b] .. cu_seqlens[b + 1]; later rows are padding
+  // [B + 1] int64: sequence b is rows cu_seqlens[b] .. cu_seqlens[b + 1]; later rows are padding.
+  Tensor cu_seqlens;
   Tensor position_ids;        // [T] int64: position of each token in its sequence
   Tensor samples;             // [T] int64: dataset index of each token's sample
   Tensor places;              // [T] int64: each token's row in its sample, which keys dropout
@@ -57,8 +57,8 @@ struct Context {
   // Whether stretto's kernels are used for x.
   bool fast(const Tensor& x) const;
 
-  // The dropout of site `site` with probability p: none unless training. Throws ConfigError unless 0 <= p <
-  // 1.
+  // The dropout of site `site` with probability p: none unless training. Throws ConfigError unless
+  // 0 <= p < 1.
   kernels::Dropout dropout(double p, uint64_t site) const;
 };
 

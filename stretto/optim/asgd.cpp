@@ -18,7 +18,7 @@ class Asgd : public PartwiseOptimizer {
  private:
   std::vector<std::string> state_names() const override { return {"ax"}; }
 
-  // Like in torch, a change of lr takes effect in the next step.
+  // As in torch, a change of lr takes effect in the next step.
   void begin_step(const StepRates& rates, int64_t) override {
     if (previous_lr_ == 0) previous_lr_ = rates.lr;
   }

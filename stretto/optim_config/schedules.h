@@ -20,7 +20,7 @@ std::unique_ptr<Schedule> constant(const ConstantOptions& options = {});
 
 struct ConstantWithWarmupOptions {
   std::optional<int64_t> num_warmup_steps = {};
-  std::optional<double> warmup_ratio = {};  // the same as a part of all steps; give one of the two
+  std::optional<double> warmup_ratio = {};  // the same as a fraction of all steps; set one of the two
 
   void fields(settings::Fields& field);
   void check() const;
@@ -32,7 +32,7 @@ std::unique_ptr<Schedule> constant_with_warmup(const ConstantWithWarmupOptions& 
 
 struct LinearWithWarmupOptions {
   std::optional<int64_t> num_warmup_steps = {};
-  std::optional<double> warmup_ratio = {};  // the same as a part of all steps; give one of the two
+  std::optional<double> warmup_ratio = {};  // the same as a fraction of all steps; set one of the two
 
   void fields(settings::Fields& field);
   void check() const;
@@ -45,9 +45,9 @@ std::unique_ptr<Schedule> linear_with_warmup(const LinearWithWarmupOptions& opti
 
 struct CosineWithWarmupOptions {
   std::optional<int64_t> num_warmup_steps = {};
-  std::optional<double> warmup_ratio = {};  // the same as a part of all steps; give one of the two
+  std::optional<double> warmup_ratio = {};  // the same as a fraction of all steps; set one of the two
   double num_cycles = 0.5;                  // waves of the cosine; 0.5: from lr down to the lowest rate
-  double min_lr_rate = 0;                   // the lowest rate as a part of lr
+  double min_lr_rate = 0;                   // the lowest rate as a fraction of lr
 
   void fields(settings::Fields& field);
   void check() const;
@@ -60,7 +60,7 @@ std::unique_ptr<Schedule> cosine_with_warmup(const CosineWithWarmupOptions& opti
 
 struct CosineWithHardRestartsOptions {
   std::optional<int64_t> num_warmup_steps = {};
-  std::optional<double> warmup_ratio = {};  // the same as a part of all steps; give one of the two
+  std::optional<double> warmup_ratio = {};  // the same as a fraction of all steps; set one of the two
   int64_t num_cycles = 1;                   // half waves, each from lr down to 0
 
   void fields(settings::Fields& field);
@@ -74,7 +74,7 @@ std::unique_ptr<Schedule> cosine_with_hard_restarts(const CosineWithHardRestarts
 
 struct PolynomialDecayOptions {
   std::optional<int64_t> num_warmup_steps = {};
-  std::optional<double> warmup_ratio = {};  // the same as a part of all steps; give one of the two
+  std::optional<double> warmup_ratio = {};  // the same as a fraction of all steps; set one of the two
   double lr_end = 1e-7;
   double power = 1;
 
@@ -89,7 +89,7 @@ std::unique_ptr<Schedule> polynomial_decay(const PolynomialDecayOptions& options
 
 struct InverseSqrtOptions {
   std::optional<int64_t> num_warmup_steps = {};
-  std::optional<double> warmup_ratio = {};  // the same as a part of all steps; give one of the two
+  std::optional<double> warmup_ratio = {};  // the same as a fraction of all steps; set one of the two
   std::optional<int64_t> timescale = {};  // in steps; unset: the steps of the warm-up, or 10,000 without one
 
   void fields(settings::Fields& field);
@@ -97,7 +97,7 @@ struct InverseSqrtOptions {
   bool operator==(const InverseSqrtOptions&) const = default;
 };
 
-// Linear from 0 to lr over the warm-up, then lr / sqrt(steps since, in units of timescale, + 1):
+// Linear from 0 to lr over the warm-up, then lr / sqrt(1 + steps since then / timescale):
 // transformers' get_inverse_sqrt_schedule.
 std::unique_ptr<Schedule> inverse_sqrt(const InverseSqrtOptions& options);
 
@@ -145,7 +145,7 @@ struct CosineAnnealingLrOptions {
   bool operator==(const CosineAnnealingLrOptions&) const = default;
 };
 
-// Along a cosine from lr to eta_min over t_max steps, and back: torch.optim.lr_scheduler.CosineAnnealingLR.
+// A cosine from lr to eta_min over t_max steps, and back: torch.optim.lr_scheduler.CosineAnnealingLR.
 std::unique_ptr<Schedule> cosine_annealing_lr(const CosineAnnealingLrOptions& options);
 
 struct CosineAnnealingWarmRestartsOptions {
@@ -158,7 +158,7 @@ struct CosineAnnealingWarmRestartsOptions {
   bool operator==(const CosineAnnealingWarmRestartsOptions&) const = default;
 };
 
-// Along a cosine from lr to eta_min, then again from lr: torch.optim.lr_scheduler.CosineAnnealingWarmRestarts
+// A cosine from lr to eta_min, which restarts at lr: torch.optim.lr_scheduler.CosineAnnealingWarmRestarts
 // (Loshchilov & Hutter 2017).
 std::unique_ptr<Schedule> cosine_annealing_warm_restarts(const CosineAnnealingWarmRestartsOptions& options);
 

@@ -20,7 +20,7 @@ class UnsetVariableError : public ConfigError {
 };
 
 // Replaces each ${NAME} by the environment variable NAME, and each ${NAME:-default} by NAME or, if it is
-// unset or empty, by the default, like in a shell. "$${" is a literal "${"; values of variables are not
+// unset or empty, by the default, as in a shell. "$${" is a literal "${"; values of variables are not
 // expanded recursively. Throws UnsetVariableError for an unset NAME without default, and ConfigError for
 // malformed references.
 std::string expand_variables(std::string_view text);

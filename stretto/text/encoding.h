@@ -6,7 +6,7 @@
 
 namespace stretto::text {
 
-// The code points [begin, end) of the text that a token covers, counted like in Hugging Face's Python API.
+// The code points [begin, end) of the text that a token covers, counted as in Hugging Face's Python API.
 struct Offset {
   uint32_t begin = 0;
   uint32_t end = 0;

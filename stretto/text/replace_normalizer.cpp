@@ -46,7 +46,7 @@ class ReplaceNormalizer::Expression {
     require_same_meaning(pattern, place);
     int error = 0;
     PCRE2_SIZE where = 0;
-    // Like in Ruby, ^ and $ match at the ends of lines.
+    // As in Ruby, ^ and $ match at the ends of lines.
     code_.reset(pcre2_compile(bytes_of(pattern), pattern.size(), PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE,
                               &error, &where, nullptr));
     if (code_ == nullptr) {

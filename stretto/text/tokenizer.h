@@ -18,14 +18,14 @@ class TokenizerStages;
 
 struct TokenizerOptions {
   // Overrides the files' setting of lower case, or the guess from the vocabulary. If the files do not set
-  // strip_accents, it equals `lowercase`, like in BERT. For WordPiece only.
+  // strip_accents, it equals `lowercase`, as in BERT. For WordPiece only.
   std::optional<bool> lowercase = {};
   // Overrides the files: whether byte-level BPE inserts a space before each text (and before each word of a
   // split text, which requires it). No effect on other models.
   std::optional<bool> add_prefix_space = {};
 };
 
-// The truncation and padding of a tokenizer.json. Like in transformers, they are not applied unless the
+// The truncation and padding of a tokenizer.json. As in transformers, they are not applied unless the
 // caller does; Hugging Face's tokenizers applies them. encode(text, *saved.truncation) truncates in the same
 // way.
 struct SavedLengths {
@@ -67,7 +67,7 @@ class Tokenizer {
   std::vector<Encoding> encode_pair_windows(const Input& first, const Input& second,
                                             const EncodeOptions& options = {}) const;
 
-  // The text of ids, decoded like by Hugging Face's decoder; ids without a token are skipped. Throws
+  // The text of ids, decoded as by Hugging Face's decoder; ids without a token are skipped. Throws
   // DataError for an unavailable decoder.
   std::string decode(std::span<const int32_t> ids, const DecodeOptions& options = {}) const;
 

@@ -10,7 +10,7 @@ namespace stretto::text {
 
 // Parses a tokenizer.json of Hugging Face's fast tokenizers. Only the side of its truncation and padding
 // sections is used, since EncodeOptions decide the rest. `config`, a tokenizer_config.json ({} for none),
-// overrides case, accents and Chinese characters, like in transformers; differences are logged. Throws
+// overrides case, accents and Chinese characters, as in transformers; differences are logged. Throws
 // DataError, with the name and the path of the value, for malformed values and unavailable types.
 TokenizerParts parse_tokenizer_json(const nlohmann::json& file, const std::string& name,
                                     const nlohmann::json& config, const std::string& config_name,

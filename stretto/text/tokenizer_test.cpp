@@ -146,7 +146,7 @@ TEST(Tokenizer, TheTruncationSideOfTheFileIsTheDefault) {
               has_all("tokenizer.json: truncation.direction:", "\"left\"", "\"right\"", "\"Up\""));
 }
 
-// Like in transformers, the lengths are only available to callers.
+// As in transformers, the lengths are only available to callers.
 TEST(Tokenizer, TheLengthsOfTheFileAreNotApplied) {
   json file = small_json();
   file["truncation"] = {{"direction", "Left"}, {"max_length", 4}, {"strategy", "OnlyFirst"}, {"stride", 1}};

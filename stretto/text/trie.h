@@ -32,7 +32,7 @@ class Trie {
     int32_t value = -1;
   };
 
-  // 0 for none, as the root is no child.
+  // Returns 0 if there is none: the root is no child.
   uint32_t child(uint32_t node, char byte) const {
     const auto [first, count, value] = nodes_[node];
     const auto wanted = static_cast<unsigned char>(byte);

@@ -7,7 +7,7 @@
 
 namespace stretto::text {
 
-// Properties of code points, exactly like in the Rust crates that Hugging Face tokenizers uses, so that ids
+// Properties of code points, exactly as in the Rust crates that Hugging Face tokenizers uses, so that ids
 // agree for every character. These use different versions of Unicode:
 //   categories (Cc, Cf, Co, Mn, P*)    Unicode 8.0, as tables in unicode_tables.cpp
 //   M*                                 Unicode 9.0, as a table

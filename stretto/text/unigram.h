@@ -17,7 +17,7 @@ struct UnigramOptions {
 };
 
 // The unigram language model (Kudo 2018): the segmentation of a word with the largest sum of scores; ties are
-// broken like in Hugging Face tokenizers. An unknown character costs 10 more than the worst token;
+// broken as in Hugging Face tokenizers. An unknown character costs 10 more than the worst token;
 // consecutive ones form one unknown token.
 class Unigram : public Model {
  public:

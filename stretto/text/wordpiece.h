@@ -11,7 +11,7 @@ struct WordPieceOptions {
 };
 
 // WordPiece: splits a word into the longest pieces of the vocabulary, from left to right; a word that cannot
-// be split completely, or is too long, becomes one unknown token (Wu et al. 2016; details like in Hugging
+// be split completely, or is too long, becomes one unknown token (Wu et al. 2016; details as in Hugging
 // Face tokenizers).
 class WordPiece : public Model {
  public:

@@ -30,7 +30,7 @@ class Kubernetes : public ::testing::Test {
   void SetUp() override {
     write_file_atomic(folder_.path() / "secret", "s3cret\n");
     std::filesystem::permissions(folder_.path() / "secret",
-                                 std::filesystem::perms(0440));  // like with fsGroup
+                                 std::filesystem::perms(0440));  // as with fsGroup
     port_ = cluster::bound_endpoint(cluster::bind_socket({"127.0.0.1", 0})).port;
   }
   // The pod's command in a shell on this host, for a program that shows the ranks instead of a recipe.

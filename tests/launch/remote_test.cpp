@@ -21,7 +21,7 @@ using ::testing::Not;
 
 constexpr int usage_error = 2;
 
-// Like with sshd, the command runs in a separate session, which outlives the connection.
+// As with sshd, the command runs in a separate session, which outlives the connection.
 constexpr const char* rsh_double = R"(#!/bin/sh
 echo "$@" >> rsh.commands
 env >> rsh.environment

@@ -447,7 +447,7 @@ void collectives(const LiteOptions& options, const std::string& folder) {
          "tensors");
 }
 
-// The matmul libraries are part of a checkpoint, like in the Trainer.
+// The matmul libraries are part of a checkpoint, as in the Trainer.
 void products(const LiteOptions& options, const std::string& folder) {
   using enum kernels::MatmulLibrary;
   const bool has_onednn = kernels::is_usable(onednn, kernels::MatmulRole::forward, at::kFloat);

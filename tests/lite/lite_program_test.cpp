@@ -102,7 +102,7 @@ TEST(Lite, JoinsTheRanksOfTorchrun) {
   EXPECT_EQ(run.exit_code, 0) << run.err;
 }
 
-// Like with srun and mpirun, two processes find each other by the launcher's variables only.
+// As with srun and mpirun, two processes find each other by the launcher's variables only.
 TEST(Lite, JoinsTheRanksOfSlurmAndOpenMpi) {
   const std::string program = fmt::format("{}/lite_laws own_optimizer 2", PROGRAMS);
   const auto run_both = [&](const std::string& first, const std::string& second) {

@@ -46,7 +46,7 @@ TEST(FileFault, IsReadAtTheFirstCall) {
   const TempFolder folder;
   const auto in_a_new_process = [&](const char* fault) {
     ::setenv("STRETTO_FILE_FAULT", fault, 1);
-    file_faults::state = file_faults::State::unknown;  // like in a process before its first write
+    file_faults::state = file_faults::State::unknown;  // as in a process before its first write
     try {
       write_file_atomic(folder.path() / "a", "content");
     } catch (const Error& error) {

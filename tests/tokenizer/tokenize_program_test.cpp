@@ -279,7 +279,7 @@ TEST_F(TokenizeProgram, TheLinesBeforeABadOneAreWritten) {
   EXPECT_THAT(result.err, has_all("standard input:501:", "one text"));
 }
 
-// Like in transformers, the caller's arguments replace the lengths in the file.
+// As in transformers, the caller's arguments replace the lengths in the file.
 TEST_F(TokenizeProgram, TheLengthsOfTheFileAreNamedButNotApplied) {
   nlohmann::json file = nlohmann::json::parse(read_file(golden + "/added.json"));
   file["truncation"] = {{"max_length", 4}, {"strategy", "OnlyFirst"}, {"stride", 0}};

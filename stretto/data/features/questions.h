@@ -16,7 +16,7 @@ struct WindowSizes {
   int64_t stride = 0;      // tokens of the context that consecutive windows share
 };
 
-// A question without its leading white space, like in run_qa: some questions of SQuAD have much of it, which
+// A question without its leading white space, as in run_qa: some questions of SQuAD have much of it, which
 // would count as length.
 std::string_view question_text(std::string_view question);
 

@@ -12,8 +12,8 @@ struct FactoredMatrix {
   int64_t rows, columns;
 };
 
-// Adafactor's passes over a matrix. The first: sums of the squares of g per row into row_sums [rows], per
-// column into column_sums [columns]; returns that of p. `scratch`: [columns].
+// Adafactor's passes over a matrix. The first writes the sums of the squares of g, per row to row_sums [rows]
+// and per column to column_sums [columns], and returns the sum of the squares of p. `scratch`: [columns].
 double factored_squares_loop(const FactoredMatrix<float>& matrix, float* row_sums, double* column_sums,
                              float* scratch);
 double factored_squares_loop(const FactoredMatrix<double>& matrix, double* row_sums, double* column_sums,

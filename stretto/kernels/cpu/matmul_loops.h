@@ -16,7 +16,7 @@ struct MatrixProduct {
   int64_t b_row = 0, b_column = 0;
   void* out = nullptr;  // rows are contiguous
   int64_t out_row = 0;
-  bool bf16_out = false;  // type of out: bf16 or fp32. must be fp32 if k > most_k_of_bf16_out
+  bool bf16_out = false;  // type of out: bf16, REQUIRES k <= most_k_of_bf16_out, or fp32
   bool accumulate = false;
   const float* bias = nullptr;  // [n], or null; only without `accumulate`
 };

@@ -10,7 +10,7 @@
 
 namespace stretto::cli {
 
-// Whether a new run replaces the one in --output_dir. Like with the scripts, a finished run is replaced only
+// Whether a new run replaces the one in --output_dir. As with the scripts, a finished run is replaced only
 // with --overwrite_output_dir; an interrupted one is resumed. Throws ConfigError.
 bool replaces_earlier_run(const compat::ScriptPlan& plan);
 

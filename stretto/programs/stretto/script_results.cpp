@@ -58,7 +58,7 @@ void write_sorted(const std::filesystem::path& file, const Json& json) {
 
 }  // namespace
 
-// Without training, all_results.json keeps the results of earlier commands, like with the scripts.
+// Without training, all_results.json keeps the results of earlier commands, as with the scripts.
 ScriptResults::ScriptResults(compat::Script script, const compat::ScriptPlan& plan)
     : script_(script), plan_(plan), flair_(run(), plan.output_dir) {
   const std::filesystem::path file = plan.output_dir / "all_results.json";

@@ -118,7 +118,7 @@ std::vector<text::Encoding> encode_line(const text::Tokenizer& tokenizer, std::s
   return one(tokenizer.encode_pair(first.input(), second.input(), options));
 }
 
-// Logs the lengths in the file, which are not applied: like in transformers, the caller sets lengths.
+// Logs the lengths in the file, which are not applied: as in transformers, the caller sets lengths.
 void report_saved_lengths(const text::SavedLengths& saved, const TokenizeArguments& arguments) {
   if (arguments.max_length || arguments.output == TokenizeOutput::text) return;
   if (saved.truncation) {
