@@ -30,12 +30,12 @@ struct LocalBox {
 // Elements that are contiguous both in the local and in the global tensor.
 struct LocalRun {
   int64_t local = 0;   // their first row-major element in the local tensor
-  int64_t global = 0;  // and in the global one
+  int64_t global = 0;  // the same element's row-major index in the global tensor
   int64_t elements = 0;
 };
 
 // How the local tensor of a rank maps to the global one. Files hold the global tensor, under one name,
-// whatever the mesh of a run. The local tensor joins the intervals of each cut axis; it is row-major and has
+// for any mesh of a run. The local tensor joins the intervals of each cut axis; it is row-major and has
 // no gaps.
 struct TensorLayout {
   std::vector<int64_t> global;  // the shape

@@ -11,7 +11,7 @@
 namespace stretto::tfevents {
 
 // The format of TensorBoard's event files: records (length, checksum, bytes, checksum) of protocol buffers,
-// tensorboard/compat/proto/ event.proto and summary.proto. Times are in seconds since 1970.
+// tensorboard/compat/proto/event.proto and summary.proto. Times are in seconds since 1970.
 
 // `message` as a record of the file; checksums are CRC-32C, masked as in TFRecord files.
 std::string as_record(std::string_view message);
