@@ -26,6 +26,7 @@ class Outcome:
     pss_mb: float  # the largest of any one watched process, at its peak
     err: str
     sum_pss_mb: float = 0  # of all watched processes, at its peak
+    sum_unbacked_mb: float = 0  # the same of what no file backs: anonymous and shared memory
 
 
 def children_of(pid):
@@ -39,15 +40,13 @@ def children_of(pid):
     return pids
 
 
-def pss_of(pid):
-    """Proportional set size in MB: shared pages are divided by the number of processes that map them."""
+def pss_of(pid, parts=("Pss",)):
+    """Proportional set size in MB, or parts of it: shared pages are divided by the number of processes that map them."""
     try:
-        for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) / 1024
+        lines = [line.split() for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()]
     except OSError:
-        pass
-    return 0
+        return 0
+    return sum(int(line[1]) for line in lines if line[0].rstrip(":") in parts) / 1024
 
 
 def run(command, cores=None, env=None, watch="", stdin=None):
@@ -56,16 +55,16 @@ def run(command, cores=None, env=None, watch="", stdin=None):
     command = [str(word) for word in command]
     if cores:
         command = ["taskset", "-c", cores] + command
-    peak = sum_peak = 0
+    peak = sum_peak = unbacked_peak = 0
     start = time.monotonic()
     process = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                env={**os.environ, **(env or {})})
     done = threading.Event()
 
     def look():
-        nonlocal peak, sum_peak
-        while not done.wait(0.25):
-            together = 0
+        nonlocal peak, sum_peak, unbacked_peak
+        while not done.wait(0.1):
+            together = unbacked = 0
             for pid in children_of(process.pid):
                 try:
                     line = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
@@ -75,7 +74,9 @@ def run(command, cores=None, env=None, watch="", stdin=None):
                     pss = pss_of(pid)
                     peak = max(peak, pss)
                     together += pss
+                    unbacked += pss_of(pid, ("Pss_Anon", "Pss_Shmem"))
             sum_peak = max(sum_peak, together)
+            unbacked_peak = max(unbacked_peak, unbacked)
 
     watcher = threading.Thread(target=look)
     if watch:
@@ -87,7 +88,7 @@ def run(command, cores=None, env=None, watch="", stdin=None):
         watcher.join()
     if process.returncode != 0:
         sys.exit(f"{' '.join(command)} ended with {process.returncode}:\n{err[-3000:]}")
-    return Outcome(out, seconds, peak, err, sum_peak)
+    return Outcome(out, seconds, peak, err, sum_peak, unbacked_peak)
 
 
 def one_core():

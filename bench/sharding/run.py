@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Speed and memory of the sharded strategies, alternately: versus ddp, versus torch's ZeroRedundancyOptimizer and fully_shard,
-and memory versus what `stretto plan` predicts. Ranks of one host, with one copy of the parameters."""
+"""Speed and memory of the sharded strategies, alternately: versus ddp, and versus torch's ZeroRedundancyOptimizer and fully_shard;
+with --plan, memory versus what `stretto plan` predicts. Ranks of one host, with one copy of the parameters."""
 
 import argparse
 import json
@@ -17,11 +17,22 @@ STRATEGIES = {"ddp": [], "ddp, deterministic": ["training.deterministic=true"], 
 PEERS = {"zero1": "zero1", "fsdp": "fsdp"}  # strategy: what python_trainer.py calls the peer's
 
 
-def predicted(train, case, options, folder):
-    """MB of all ranks by strategy, as `stretto plan` predicts it."""
-    command = train.stretto_command("plan", case, options, folder) + ["--steps", 10, "--json"]
-    rows = json.loads(measure.run(command).out)["strategies"]
-    return {row["strategy"]: row["bytes_per_host"] / 2**20 for row in rows}
+# Ranks of one host and settings by strategy, for which the plan's figure is compared with what the ranks take.
+PLANNED = {"ddp": (2, []), "zero1": (2, []), "zero2": (2, []), "fsdp": (2, []), "hsdp": (4, ["training.dp_shard=2"])}
+
+
+def compare_with_plan(train, precision, options, temporary):
+    """MB of all ranks that no file backs, as `stretto plan` predicts them and as they are."""
+    for strategy, (ranks, settings) in PLANNED.items():
+        case = train.Case(f"plan-{precision}", ranks, precision, 32, [])
+        folder = temporary / f"{precision}-{strategy}"
+        folder.mkdir()
+        settings = [f"training.strategy={strategy}", *settings]
+        command = train.stretto_command("plan", case, options, folder) + ["--steps", 10, "--json"]
+        rows = json.loads(measure.run(command + [f"--set={setting}" for setting in settings]).out)["strategies"]
+        plan = next(row["bytes_per_host"] for row in rows if row["strategy"] == strategy) / 2**20
+        outcome, _ = train.run_stretto(case, options, folder, settings)
+        measure.print_row(f"{precision} {strategy}, {ranks} ranks", "MB per host", [outcome.sum_unbacked_mb], "stretto plan", [plan], False)
 
 
 def turn(train, case, strategy, options, folder):
@@ -53,7 +64,6 @@ def measure_case(train, case, options, temporary):
                 memory.append(outcome.sum_pss_mb - their_libraries)
             speeds.append(speed)
         print(f"{case.name}: turn {turn_number + 1} of {options.rounds} done", file=sys.stderr)
-    plan = predicted(train, case, options, turn_folder("plan", 0))
     for strategy in STRATEGIES:
         speeds, memory = results[strategy]
         if strategy != "ddp":
@@ -63,8 +73,6 @@ def measure_case(train, case, options, temporary):
             peer = f"torch's {PEERS[strategy]}"
             measure.print_row(f"{case.name} {strategy}", "samples/s", speeds, peer, results[peer][0], True, 1.5)
             measure.print_row(f"{case.name} {strategy}", "MB per host", memory, peer, results[peer][1], False, 1)
-        if strategy in plan:
-            measure.print_row(f"{case.name} {strategy}", "MB per host", memory, "stretto plan", [plan[strategy]], False)
 
 
 def main():
@@ -73,6 +81,7 @@ def main():
     parser.add_argument("--python", default=sys.executable, help="a Python with torch, transformers and accelerate")
     parser.add_argument("--encoder", help="default: STRETTO_ENCODER, else the demo's")
     parser.add_argument("--only", nargs="*", default=[], help="cases such as minilm-2-fp32 or base-2-bf16")
+    parser.add_argument("--plan", action="store_true", help="compare memory with what `stretto plan` predicts, and nothing else")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=40, help="steps per turn; half for the BERT-base shape")
     parser.add_argument("--seconds", type=float, default=15, help="seconds of a peer's steps per turn")
@@ -86,7 +95,9 @@ def main():
              for precision in (["fp32", "bf16"] if bf16 else ["fp32"])]
     with tempfile.TemporaryDirectory(prefix="sharding-bench-") as temporary:
         options.train = measure.training_file(pathlib.Path(temporary), options.encoder)
-        for case in cases:
+        for precision in ("fp32", "bf16") if options.plan else ():
+            compare_with_plan(train, precision, options, pathlib.Path(temporary))
+        for case in () if options.plan else cases:
             if options.only and case.name not in options.only:
                 continue
             measure_case(train, case, options, pathlib.Path(temporary))

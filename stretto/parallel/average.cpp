@@ -23,9 +23,14 @@ void WeightAverage::update(int64_t step) {
 
 void WeightAverage::swap() {
   at::NoGradGuard no_grad;
-  const Tensor master = master_.clone();
-  master_.copy_(average_);
-  average_.copy_(master);
+  constexpr int64_t at_once = 1 << 18;  // elements, so that no copy of the model is needed
+  for (int64_t begin = 0; begin < master_.numel(); begin += at_once) {
+    const int64_t end = std::min(master_.numel(), begin + at_once);
+    const Tensor master = master_.slice(0, begin, end), average = average_.slice(0, begin, end),
+                 kept = master.clone();
+    master.copy_(average);
+    average.copy_(kept);
+  }
 }
 
 void WeightAverage::add_state(State& state, const std::string& prefix) const {

@@ -31,7 +31,9 @@ ModelSizes sizes_of(const ModuleTensors& tensors, Precision precision, optim::Op
   const at::ScalarType master = master_dtype(precision), compute = compute_dtype(precision);
   optimizer.bind({buffer(master), buffer(master), compute == master ? Tensor() : buffer(compute)},
                  std::move(pieces), memory);
+  sizes.reached = sizes.tables;
   sizes.optimizer_bytes = optimizer.state_bytes();
+  sizes.steps_rows = optimizer.steps_rows();
   sizes.can_shard = optimizer.placement() != optim::Placement::whole_model;
   return sizes;
 }

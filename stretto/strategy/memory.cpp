@@ -13,6 +13,21 @@ constexpr int64_t gradient_units = 4, gathered_units = 2;
 
 int64_t divided(int64_t bytes, int64_t ranks) { return (bytes + ranks - 1) / ranks; }
 
+// Elements per rank in pages that are never written.
+struct Unwritten {
+  int64_t gradients = 0, state = 0;
+};
+
+// Of tables that are stepped by rows, rows without a gradient. A shard is stepped whole; outside of it, only
+// the gradients of looked-up rows are written. Sums over copies are of whole shards
+// (parallel/engine_parts.cpp).
+Unwritten unwritten_of(const ModelSizes& sizes, const ShardGroup& group) {
+  const int64_t idle = sizes.tables - sizes.reached;
+  if (group.has_copies) return {};
+  if (group.ranks > 1) return {.gradients = idle - divided(idle, group.ranks)};
+  return sizes.steps_rows ? Unwritten{idle, idle} : Unwritten{};
+}
+
 }  // namespace
 
 int64_t ModelSizes::elements() const { return std::reduce(units.begin(), units.end(), int64_t{0}); }
@@ -26,7 +41,7 @@ ShardGroup shard_group(const Sharding& row, const JobShape& job) {
   const int ranks = !row.hybrid           ? job.ranks
                     : job.shard_ranks > 0 ? std::min(job.ranks, job.shard_ranks)
                                           : std::min(job.ranks, job.ranks_per_host);
-  return {.ranks = ranks, .on_one_host = ranks <= job.ranks_per_host};
+  return {.ranks = ranks, .on_one_host = ranks <= job.ranks_per_host, .has_copies = ranks < job.ranks};
 }
 
 MemoryForecast forecast_memory(const ModelSizes& sizes, const Sharding& row, Precision precision,
@@ -34,30 +49,36 @@ MemoryForecast forecast_memory(const ModelSizes& sizes, const Sharding& row, Pre
   const ElementBytes bytes = bytes_of(precision);
   const ShardGroup group = shard_group(row, job);
   const int64_t elements = sizes.elements(), shard = divided(elements, group.ranks);
-  const bool shared = group.on_one_host && group.ranks > 1;
+  const bool shared = group.on_one_host && group.ranks > 1 && job.shared_parameters;
   const bool gathered = row.parameters == Held::sharded && group.ranks > 1 && !shared;
   const int64_t computed_with = shared || gathered ? shard : elements;
-  const int64_t state = divided(sizes.optimizer_bytes, group.ranks);
+  const Unwritten unwritten = unwritten_of(sizes, group);
+  const int64_t state = divided(sizes.optimizer_bytes, group.ranks) -
+                        divided(sizes.optimizer_bytes * unwritten.state, elements);
   MemoryForecast forecast;
-  forecast.parameters = {.master = bytes.master * (bytes.compute > 0 ? shard : computed_with),
-                         .gradients = bytes.master * (row.gradients == Held::sharded ? shard : elements),
-                         .compute = bytes.compute * computed_with,
-                         .optimizer = sizes.optimizer_in_files ? 0 : state,
-                         .optimizer_in_files = sizes.optimizer_in_files ? state : 0,
-                         .parameters_are_shared = shared};
+  forecast.parameters = {
+      .master = bytes.master * (bytes.compute > 0 ? shard : computed_with),
+      .gradients = bytes.master * (row.gradients == Held::sharded ? shard : elements - unwritten.gradients),
+      .compute = bytes.compute * computed_with,
+      .optimizer = sizes.optimizer_in_files ? 0 : state,
+      .optimizer_in_files = sizes.optimizer_in_files ? state : 0,
+      .average = sizes.keeps_average ? bytes.master * shard : 0,
+      .parameters_are_shared = shared};
   if (group.ranks == 1) return forecast;
   std::vector<int64_t> units = sizes.units;
-  if (!units.empty()) units.front() = std::max<int64_t>(0, units.front() - sizes.tables);
+  if (!units.empty() && !group.has_copies) units.front() = std::max<int64_t>(0, units.front() - sizes.tables);
   std::ranges::sort(units, std::greater<>());
   const auto largest = [&](int64_t count) {
     return std::reduce(units.begin(), units.begin() + std::min<int64_t>(count, std::ssize(units)),
                        int64_t{0});
   };
-  if (row.gradients == Held::sharded) forecast.step += bytes.master * largest(gradient_units);
+  // Of N ranks on a host, each block has one owner, which needs no buffer for it.
+  const auto without_owner = [&](int64_t all) { return group.on_one_host ? all - all / group.ranks : all; };
+  if (row.gradients == Held::sharded) forecast.step += bytes.master * without_owner(largest(gradient_units));
   if (gathered) {
     const int64_t released = std::max(largest(gathered_units), *std::ranges::max_element(sizes.units));
     forecast.step += (bytes.compute > 0 ? bytes.compute : bytes.master) *
-                     (row.reshard_after_forward ? released : elements - shard);
+                     (row.reshard_after_forward ? without_owner(released) : elements - shard);
   }
   return forecast;
 }

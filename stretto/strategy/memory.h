@@ -25,9 +25,12 @@ struct EngineMemory {
 struct ModelSizes {
   std::vector<int64_t> units;       // elements of each unit in the arena, in order
   int64_t tables = 0;               // elements of sparse tables among these, which are reduced by rows
+  int64_t reached = 0;              // of the tables, in pages with a row that gets a gradient in the run
   int64_t optimizer_bytes = 0;      // the optimizer's state for all of them
+  bool steps_rows = false;          // the optimizer can step rows of tables by themselves
   bool optimizer_in_files = false;  // EngineOptions::offload_optimizer
   bool can_shard = true;            // the optimizer takes a part of the parameters
+  bool keeps_average = false;       // EngineOptions::average
   int64_t elements() const;
 };
 
@@ -35,14 +38,16 @@ struct ModelSizes {
 struct JobShape {
   int ranks = 1;
   int ranks_per_host = 1;
-  int shard_ranks = 0;  // that hold one copy under a hybrid strategy; 0: those of a host
+  int shard_ranks = 0;            // that hold one copy under a hybrid strategy; 0: those of a host
+  bool shared_parameters = true;  // EngineOptions::shared_parameters
   int hosts() const { return (ranks + ranks_per_host - 1) / ranks_per_host; }
 };
 
-// The ranks among which a strategy shards, and whether these share memory.
+// The ranks that a strategy divides what it shards among.
 struct ShardGroup {
   int ranks = 1;
-  bool on_one_host = true;
+  bool on_one_host = true;  // they share memory
+  bool has_copies = false;  // other ranks hold another copy of what is sharded
 };
 ShardGroup shard_group(const Sharding& row, const JobShape& job);
 
@@ -54,8 +59,9 @@ struct ElementBytes {
 ElementBytes bytes_of(Precision precision);
 
 // Bytes per rank before a model is distributed over the ranks: what EngineFacts::memory reports afterwards,
-// and the buffers that exist during a step only. Ranks of one host share parameters
-// (EngineOptions::shared_parameters).
+// less the pages of tables that are never written, and the buffers that exist during a step only. Where the
+// ranks of one host hold different amounts, as the owners of a block need no buffer for it, this is their
+// mean.
 struct MemoryForecast {
   EngineMemory parameters;
   int64_t step = 0;  // gradients, and gathered parameters, of the largest blocks

@@ -1,10 +1,12 @@
 // The memory of whole programs, measured as the proportional set size: what processes share is divided among them.
 #include <sstream>
 #include <thread>
+#include <tuple>
 
 #include "tests/train/workspace.h"
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace stretto {
 namespace {
@@ -104,6 +106,38 @@ TEST(Memory, FsdpTrainsWhereTheModelFitsNoRank) {
   EXPECT_LT(
       peaks_above(base, short_run(workspace, "loaded", fsdp + "model.config=null model.path=" + half)).rank,
       limit);
+}
+
+// The deep model with a word table of 59 MiB, of which the data name a few rows: under ddp the others take no
+// memory for gradients and moments.
+TEST(Memory, IsWhatThePlannerPredicts) {
+  if (!measures()) GTEST_SKIP() << "memory cannot be measured here";
+  const Workspace workspace;
+  std::string config = deep_config;
+  config.replace(config.find("64"), 2, "60000");
+  workspace.write("model/config.json", config);
+  const auto predicted = [&](const std::string& strategy, const std::string& command) {
+    const ShellResult json = shell(command + " --steps 3 --json");
+    EXPECT_EQ(json.exit_code, 0) << json.err;
+    const auto plan = nlohmann::json::parse(json.out);
+    for (const auto& row : plan.at("strategies"))
+      if (row.at("strategy") == strategy) return row.at("bytes_per_host").get<double>() / (1 << 20);
+    ADD_FAILURE() << strategy << " is not in the plan";
+    return 0.0;
+  };
+  const std::string hybrid = "training.dp_shard=2";
+  for (const auto& [strategy, ranks, more] : {std::tuple{"ddp", 2, std::string()},
+                                              {"zero1", 2, ""},
+                                              {"zero2", 2, ""},
+                                              {"fsdp", 2, ""},
+                                              {"fsdp", 2, "training.shared_parameters=off"},
+                                              {"hsdp", 4, hybrid}}) {
+    const std::string settings = fmt::format("training.strategy={} {}", strategy, more);
+    const double measured = peaks_of(short_run(workspace, "run", settings + " resume=false", ranks)).sum;
+    std::string plan = short_run(workspace, "run", settings, ranks);
+    plan.replace(plan.find(" train "), 7, " plan ");
+    EXPECT_NEAR(predicted(strategy, plan), measured, 0.2 * measured) << settings;
+  }
 }
 
 // AdamW's moments are twice the model.

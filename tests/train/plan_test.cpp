@@ -8,6 +8,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Plan, ComparesTheStrategiesWithoutTouchingTheRun) {
   const Workspace workspace;
@@ -33,6 +34,14 @@ TEST(Plan, ComparesTheStrategiesWithoutTouchingTheRun) {
                                HasSubstr("does not fit"), HasSubstr("No strategy fits")));
 }
 
+TEST(Plan, AnOutputThatCannotBeWrittenIsAnError) {
+  const Workspace workspace;
+  const ShellResult result =
+      shell(workspace.command("plan", 1, "training.precision=fp32") + " --json >/dev/full");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("cannot write to standard output: No space left on device"));
+}
+
 TEST(Plan, HostsShardWhatOneHostShares) {
   const Workspace workspace;
   const ShellResult result =
@@ -53,11 +62,13 @@ TEST(Plan, RefusesWhatCannotBePlanned) {
                                            {"--memory abc", "--memory: \"abc\" is not a number above 0"},
                                            {"--cores 0", "--cores"},
                                            {"--network -1", "--network"},
+                                           {"data.max_length=4000", "data.max_length: 4000 exceeds"},
                                            {"training.batch_size=0", "training.batch_size"}}) {
     const ShellResult result =
         shell(workspace.command("plan", 2, "training.precision=fp32") + " " + arguments);
     EXPECT_EQ(result.exit_code, 2) << arguments;
     EXPECT_THAT(result.err, HasSubstr(problem));
+    EXPECT_THAT(result.err, Not(HasSubstr("ended with exit code"))) << "one message per mistake";
   }
 }
 

@@ -55,6 +55,7 @@ double model_bytes(const Recipe& recipe, Verb verb, const JobShape& job) {
                          (element.compute > 0 ? element.compute : element.master);
   JobShape shape = job;
   shape.shard_ranks = static_cast<int>(recipe.training.dp_shard.value_or(0));
+  shape.shared_parameters = recipe.training.shared_parameters == SharedParameters::automatic;
   const MemoryForecast forecast = forecast_memory(
       sizes_of(*model, recipe), find_sharding(recipe.training.strategy), recipe.training.precision, shape);
   return static_cast<double>(forecast.parameters.total() + frozen);

@@ -16,6 +16,9 @@ struct PlanArguments {
   bool json = false;
 };
 
+// The file in which the rank leaves what `stretto plan` prints.
+inline std::filesystem::path plan_file(const Recipe& recipe) { return recipe.output / "plan" / "report"; }
+
 inline void add_plan_arguments(CLI::App& verb, PlanArguments& arguments) {
   add_recipe_arguments(verb, arguments.recipe);
   verb.add_option("--steps", arguments.steps, "Steps to measure on one rank (default: 6)")

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iostream>
 #include <memory>
 #include <utility>
 
@@ -17,7 +18,8 @@ namespace {
 int plan(arguments::PlanArguments& arguments) {
   arguments::apply_foreign_launch(arguments.recipe);
   const Recipe recipe = arguments::load_checked(arguments.recipe, Verb::train);
-  launch::LaunchOptions options{.command = rank_command(), .log_folder = recipe.output / "plan"};
+  launch::LaunchOptions options{
+      .command = rank_command(), .log_folder = recipe.output / "plan", .own_program = true};
   arguments::LaunchArguments measuring = arguments.recipe.launch;
   const int hosts = std::max(1, std::exchange(measuring.hosts, {}).nodes);
   arguments::apply(measuring, options);
@@ -29,7 +31,9 @@ int plan(arguments::PlanArguments& arguments) {
   options.environment = handover.environment();
   make_folders(options.log_folder);
   const int code = launch::run(options);
-  if (code == 0) remove_folder(options.log_folder);
+  if (code != 0) return code;
+  std::cout << read_file(arguments::plan_file(recipe));
+  remove_folder(options.log_folder);
   return code;
 }
 

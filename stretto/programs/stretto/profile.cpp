@@ -17,7 +17,8 @@ int profile(arguments::ProfileArguments& arguments) {
   if (!launched) arguments::apply_foreign_launch(arguments.recipe);
   const Recipe recipe = arguments::load_checked(arguments.recipe, Verb::train);
   if (launched) become_rank_program();
-  launch::LaunchOptions options{.command = rank_command(), .log_folder = recipe.output / "profile"};
+  launch::LaunchOptions options{
+      .command = rank_command(), .log_folder = recipe.output / "profile", .own_program = true};
   arguments::apply(arguments.recipe.launch, options);
   if (options.ranks == 0) options.ranks = launch::default_ranks();
   resolve(topology_request(recipe), options.hosts.hosts_of_ranks(options.ranks));

@@ -1,22 +1,26 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
-#include <iostream>
+#include <iterator>
+#include <numeric>
+#include <optional>
 
 #include <ATen/Parallel.h>
 
 #include "stretto/base/clock.h"
+#include "stretto/base/files.h"
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/cluster/machine/machine.h"
 #include "stretto/config/topology_request.h"
+#include "stretto/data/global_batches.h"
 #include "stretto/launch/launch.h"
 #include "stretto/parallel/forecast.h"
 #include "stretto/programs/arguments/recipe_handover.h"
-#include "stretto/programs/arguments/standard_output.h"
 #include "stretto/programs/stretto_rank/short_run.h"
 #include "stretto/programs/stretto_rank/verbs.h"
 #include "stretto/trainer/api/optimizer_plan.h"
+#include "stretto/trainer/profile/reached_rows.h"
 
 namespace stretto::rank {
 namespace {
@@ -35,46 +39,74 @@ int64_t memory_in_use() {
 struct Measured {
   ModelSizes sizes;
   double step_seconds = 0;  // median, without the first step
-  int64_t other_bytes = 0;  // frozen parameters, activations and work memory of libtorch
+  int64_t other_bytes = 0;  // of frozen parameters, activations, libraries and their work memory
 };
 
 class Measurement : public Callback {
  public:
-  explicit Measurement(const Recipe& recipe) : recipe_(recipe), before_(memory_in_use()) {}
+  // measured: the recipe of the steps. planned: that of the job, with its batches.
+  Measurement(const Recipe& measured, const TrainingConfig& planned, const BatchPlan& batch)
+      : recipe_(measured), planned_(planned), batch_(batch) {}
   std::string name() const override { return "plan"; }
   bool reads_parameters() const override { return false; }
 
   void fit_start(FitContext& context) override {
     const OptimizerPlan plan = plan_of(recipe_, /*global_batch_size=*/0);
-    const Precision precision = recipe_.training.precision;
-    measured_.sizes =
-        sizes_of(collect_tensors(context.module.root(), plan.groups, recipe_.training.wrap_min_parameters),
-                 precision, *plan.optimizer);
-    measured_.sizes.optimizer_in_files = recipe_.training.offload_optimizer.has_value();
-    const ModelSizes& sizes = measured_.sizes;
-    parameters_ = forecast_memory(sizes, find_sharding("ddp"), precision, {}).total();
-    if (!plan.optimizer->steps_rows()) return;
-    // Rows that these few steps do not touch have no resident memory for gradient and optimizer state yet.
-    const int64_t per_element = c10::elementSize(master_dtype(precision)) +
-                                (sizes.optimizer_in_files ? 0 : sizes.optimizer_bytes / sizes.elements());
-    parameters_ -= sizes.tables * per_element;
+    const TrainingConfig& training = recipe_.training;
+    const ModuleTensors tensors =
+        collect_tensors(context.module.root(), plan.groups, training.wrap_min_parameters);
+    ModelSizes& sizes = measured_.sizes;
+    sizes = sizes_of(tensors, training.precision, *plan.optimizer);
+    sizes.optimizer_in_files = training.offload_optimizer.has_value();
+    sizes.keeps_average = recipe_.ema.decay.has_value();
+    if (training.deterministic) sizes.tables = sizes.reached = 0;  // whole gradients are summed
+    rows_.emplace(tensors.trainable, bytes_of(training.precision).master);
   }
   void step_end(FitContext&, const StepReport& report) override {
     seconds_.push_back(report.seconds);
     peak_ = std::max(peak_, memory_in_use());
   }
-  void fit_end(FitContext&) override {
+  void fit_end(FitContext& context) override {
     std::sort(seconds_.begin() + 1, seconds_.end());
     measured_.step_seconds = seconds_[seconds_.size() / 2];
-    measured_.other_bytes = std::max<int64_t>(0, peak_ - before_ - parameters_);
+    ModelSizes& sizes = measured_.sizes;
+    if (sizes.tables > 0) sizes.reached = rows_->elements();
+    const int64_t parameters =
+        forecast_memory(sizes, find_sharding("ddp"), recipe_.training.precision, {}).total();
+    measured_.other_bytes = std::max<int64_t>(0, peak_ - parameters);
+    if (sizes.tables > 0) sizes.reached = reached_by_job(context.samples);
+    rows_.reset();
   }
   const Measured& measured() const { return measured_; }
 
  private:
+  // The samples of the planned job's first epoch, as far as it goes. A job over more samples than can be
+  // looked at is taken to reach all rows.
+  int64_t reached_by_job(const data::Dataset& dataset) const {
+    constexpr int64_t most_samples = 1 << 20;
+    const bool stops_early = planned_.max_steps && batch_.global_batch_size > 0 &&
+                             *planned_.max_steps < dataset.size() / batch_.global_batch_size;
+    std::vector<int64_t> samples;
+    if (stops_early) {
+      const data::GlobalBatches batches(dataset, {.seed = static_cast<uint64_t>(planned_.seed),
+                                                  .shuffle = planned_.shuffle,
+                                                  .global_batch_size = batch_.global_batch_size});
+      for (int64_t i = 0; i < *planned_.max_steps && std::ssize(samples) <= most_samples; ++i)
+        std::ranges::copy(batches.batch(0, i).samples, std::back_inserter(samples));
+    } else {
+      samples.resize(static_cast<size_t>(std::min(dataset.size(), most_samples + 1)));
+      std::iota(samples.begin(), samples.end(), 0);
+    }
+    if (std::ssize(samples) > most_samples) return measured_.sizes.tables;
+    return rows_->elements_after(dataset, samples);
+  }
+
   const Recipe& recipe_;
-  const int64_t before_;
-  int64_t parameters_ = 0, peak_ = 0;
+  const TrainingConfig& planned_;
+  const BatchPlan& batch_;
+  int64_t peak_ = 0;
   std::vector<double> seconds_;
+  std::optional<ReachedRows> rows_;
   Measured measured_;
 };
 
@@ -158,6 +190,7 @@ nlohmann::ordered_json to_json(const Row& row) {
           {"compute", bytes.compute},
           {"optimizer", bytes.optimizer},
           {"optimizer_in_files", bytes.optimizer_in_files},
+          {"average", bytes.average},
           {"blocks", row.memory.step},
           {"step_seconds", row.step.total()},
           {"compute_seconds", row.step.compute},
@@ -169,17 +202,21 @@ nlohmann::ordered_json to_json(const Row& row) {
 
 std::string human(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
-void print_table(const std::vector<Row>& rows, const Row* best, const std::string& configured) {
-  fmt::print("{:<10}{:>12}{:>12}{:>12}{:>12}  {:<9}{}\n", "strategy", "per rank", "per host", "step",
-             "steps/s", "bound by", "");
+std::string table_of(const std::vector<Row>& rows, const Row* best, const std::string& configured) {
+  std::string text = fmt::format("{:<8}{:>11}{:>11}{:>11}{:>9}  {:<8}\n", "strategy", "per rank", "per host",
+                                 "step", "steps/s", "bound by");
   for (const Row& row : rows) {
-    fmt::print("{:<10}{:>12}{:>12}{:>9.1f} ms{:>12.2f}  {:<9}{}\n", row.strategy, human(row.per_rank),
-               human(row.per_host), 1e3 * row.step.total(), 1 / row.step.total(), row.step.bound(),
-               !row.fits                    ? "does not fit"
-               : &row == best               ? "<- recommended"
-               : row.strategy == configured ? "<- training.strategy"
-                                            : "");
+    text += fmt::format("{:<8}{:>11}{:>11}{:>8.1f} ms{:>9.2f}  {:<8}{}\n", row.strategy, human(row.per_rank),
+                        human(row.per_host), 1e3 * row.step.total(), 1 / row.step.total(), row.step.bound(),
+                        !row.fits                    ? "does not fit"
+                        : &row == best               ? "<- recommended"
+                        : row.strategy == configured ? "<- training.strategy"
+                                                     : "");
   }
+  if (best == nullptr)
+    text +=
+        "\nNo strategy fits: use more hosts, a smaller micro-batch, or training.activation_checkpointing\n";
+  return text;
 }
 
 }  // namespace
@@ -191,7 +228,8 @@ void plan(const arguments::PlanArguments& arguments) {
   const int hosts = std::max(1, arguments.recipe.launch.hosts.nodes);
   const JobShape job = {.ranks = ranks * hosts,
                         .ranks_per_host = ranks,
-                        .shard_ranks = static_cast<int>(whole.training.dp_shard.value_or(0))};
+                        .shard_ranks = static_cast<int>(whole.training.dp_shard.value_or(0)),
+                        .shared_parameters = whole.training.shared_parameters == SharedParameters::automatic};
   const machine::Machine machine = machine::look_at_machine();
   HardwareRates rates = {.cores = arguments.cores > 0 ? arguments.cores : machine.cores,
                          .network = arguments.network_gbit * 1e9 / 8};
@@ -202,7 +240,7 @@ void plan(const arguments::PlanArguments& arguments) {
 
   const BatchPlan batch = resolve(topology_request(whole), equal_hosts(hosts, ranks)).batch;
   ShortRun run(of_one_rank(whole, batch), "plan", arguments.steps);
-  const auto measurement = std::make_shared<Measurement>(run.recipe());
+  const auto measurement = std::make_shared<Measurement>(run.recipe(), whole.training, batch);
   run.train({measurement});
   const Measured& measured = measurement->measured();
   if (measured.step_seconds == 0)
@@ -211,6 +249,7 @@ void plan(const arguments::PlanArguments& arguments) {
 
   const std::vector<Row> rows = forecast_rows(measured, whole.training, job, rates, memory);
   const Row* const best = best_of(rows);
+  std::string report;
   if (arguments.json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const Row& row : rows) list.push_back(to_json(row));
@@ -221,20 +260,18 @@ void plan(const arguments::PlanArguments& arguments) {
                                          {"memory_per_host", memory},
                                          {"best", best == nullptr ? "" : best->strategy},
                                          {"strategies", list}};
-    std::cout << plan.dump(2) << "\n";
+    report = plan.dump(2) + "\n";
   } else {
-    fmt::print(
-        "measured  one rank, {:.1f} ms per step; activations, frozen tensors and work memory {}\n"
-        "job       {}; {} ranks on {} host{}, {} cores and {} per host\n\n",
-        1e3 * measured.step_seconds, human(measured.other_bytes), describe_batch(batch), job.ranks,
-        job.hosts(), job.hosts() == 1 ? "" : "s", rates.cores, human_bytes(memory));
-    print_table(rows, best, whole.training.strategy);
-    if (best == nullptr)
-      fmt::print(
-          "\nNo strategy fits: use more hosts, a smaller micro-batch, or training.activation_checkpointing\n");
-    std::fflush(stdout);
+    report = fmt::format(
+        "measured  one rank, {:.1f} ms per step\n"
+        "          {} of activations, frozen tensors and libraries\n"
+        "job       {}\n"
+        "          {} on {}, {} and {} per host\n\n{}",
+        1e3 * measured.step_seconds, human(measured.other_bytes), describe_batch(batch),
+        counted(job.ranks, "rank"), counted(job.hosts(), "host"), counted(rates.cores, "core"),
+        human_bytes(memory), table_of(rows, best, whole.training.strategy));
   }
-  arguments::flush_standard_output();
+  write_file_atomic(arguments::plan_file(whole), report);
 }
 
 }  // namespace stretto::rank

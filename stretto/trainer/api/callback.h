@@ -13,12 +13,17 @@
 
 namespace stretto {
 
+namespace data {
+class Dataset;
+}
+
 // The state of a run that callbacks receive.
 struct FitContext {
   const Recipe& recipe;
   Module& module;
   const Mesh& mesh;
-  Trackers& trackers;  // for texts, histograms and images; none on ranks other than 0
+  Trackers& trackers;            // for texts, histograms and images; none on ranks other than 0
+  const data::Dataset& samples;  // that are trained on
   int64_t steps_done = 0;
   int64_t total_steps = 0;
   int64_t epoch = 0;        // of the current step; 0 is the first

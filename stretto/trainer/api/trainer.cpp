@@ -63,7 +63,7 @@ FitResult Trainer::fit(Module& module, const data::Dataset& all, const data::Dat
   auto every_callback = callbacks_of(recipe_);
   every_callback.insert(every_callback.end(), callbacks_.begin(), callbacks_.end());
   Trackers trackers = make_trackers(recipe_, mesh_.world().rank(), trackers_);
-  Callbacks callbacks(std::move(every_callback), {recipe_, module, mesh_, trackers});
+  Callbacks callbacks(std::move(every_callback), {recipe_, module, mesh_, trackers, train});
   std::vector<ModelRule> rules;
   for (const std::string& text : recipe_.checkpoint.save_models) rules.push_back(parse_model_rule(text));
   rules.insert(rules.end(), model_rules_.begin(), model_rules_.end());
