@@ -3,7 +3,8 @@
 // The public headers of stretto. Link stretto::stretto and include this.
 //
 //   Recipe               the settings of a run (load_recipe, check_recipe)
-//   Task                 a recipe's `task`: trains and evaluates a model folder (register_task, make_task)
+//   Task                 a recipe's `task`: trains and evaluates a model folder (register_task, make_task); FineTuning
+//                        is the program of those that fine-tune a model with a head
 //   Module, Trainer      your own training step; the Trainer runs the loop; callbacks, metrics
 //   Lite                 distributed training for a program with its own loop and modules
 //   run_program          implements main() of a program with a Module: recipe, ranks, logs
@@ -21,6 +22,7 @@
 #include "stretto/config/recipe.h"
 #include "stretto/data/collators.h"
 #include "stretto/data/dataset.h"
+#include "stretto/data/packing.h"
 #include "stretto/data/samples.h"
 #include "stretto/data/stratified_split.h"
 #include "stretto/data/subset.h"
@@ -41,6 +43,7 @@
 #include "stretto/programs/stretto_rank/program.h"
 #include "stretto/serve/pipeline.h"
 #include "stretto/strategy/sharding.h"
+#include "stretto/tasks/fine_tuning.h"
 #include "stretto/tasks/task.h"
 #include "stretto/tensor/hf_folder.h"
 #include "stretto/tensor/safetensors.h"

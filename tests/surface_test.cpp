@@ -22,8 +22,8 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::Pair;
 
-// Lower this limit when a header is no longer reached; raise it only for a header that programs need.
-constexpr size_t most_headers = 90;
+// Lower it with each header that leaves; a header that programs need is worth raising it.
+constexpr size_t most_headers = 93;
 
 // stretto's headers that `first` reaches, including itself, each with the first header found to include it.
 // Paths are below `root`.

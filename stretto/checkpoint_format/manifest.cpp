@@ -41,6 +41,7 @@ int64_t read_integer(const json& value, const char* name, int64_t least, int64_t
 }
 
 std::vector<int64_t> read_sizes(const json& values, const char* name) {
+  if (!values.is_array()) throw DataError("\"{}\" is {}; a list of sizes was expected", name, values.dump());
   std::vector<int64_t> sizes;
   for (const json& value : values) sizes.push_back(read_integer(value, name, 0, INT64_MAX));
   return sizes;
@@ -55,21 +56,44 @@ ordered_json to_json(const StoredPiece& piece) {
           {"xxh3", to_hex(piece.checksum)}};
 }
 
+// The value of a key that every such object has.
+const json& member(const json& object, const char* key) {
+  if (!object.is_object())
+    throw DataError("found a JSON {} where an object with \"{}\" was expected", object.type_name(), key);
+  const auto found = object.find(key);
+  if (found == object.end()) throw DataError("it lacks \"{}\", which every manifest has", key);
+  return *found;
+}
+
+const std::string& read_text(const json& value, const char* name) {
+  if (!value.is_string())
+    throw DataError("\"{}\" is a JSON {}; a text was expected", name, value.type_name());
+  return value.get_ref<const std::string&>();
+}
+
+const json& read_object(const json& value, const char* name) {
+  if (!value.is_object())
+    throw DataError("\"{}\" is a JSON {}; an object was expected", name, value.type_name());
+  return value;
+}
+
 StoredPiece read_piece(const json& piece) {
   const auto range = [&](const char* name) {
-    const json& values = piece.at(name);
-    const int64_t begin = read_integer(values.at(0), name, 0, INT64_MAX);
-    return std::pair(begin, read_integer(values.at(1), name, begin, INT64_MAX));
+    const json& values = member(piece, name);
+    if (!values.is_array() || values.size() != 2)
+      throw DataError("\"{}\" is {}; a list of two numbers was expected", name, values.dump());
+    const int64_t begin = read_integer(values[0], name, 0, INT64_MAX);
+    return std::pair(begin, read_integer(values[1], name, begin, INT64_MAX));
   };
   StoredPiece result;
-  result.region.offset = read_sizes(piece.at("offset"), "offset");
-  result.region.extent = read_sizes(piece.at("extent"), "extent");
+  result.region.offset = read_sizes(member(piece, "offset"), "offset");
+  result.region.extent = read_sizes(member(piece, "extent"), "extent");
   std::tie(result.region.flat_begin, result.region.flat_end) = range("flat");
-  piece.at("file").get_to(result.file);
+  result.file = read_text(member(piece, "file"), "file");
   const auto [begin, end] = range("bytes");
   result.begin = begin;
   result.length = end - begin;
-  result.checksum = from_hex(piece.at("xxh3"));
+  result.checksum = from_hex(read_text(member(piece, "xxh3"), "xxh3"));
   return result;
 }
 
@@ -81,9 +105,10 @@ ordered_json to_json(const StoredEntry& entry) {
 
 StoredEntry read_entry(const json& entry) {
   StoredEntry result;
-  entry.at("dtype").get_to(result.dtype);
-  result.shape = read_sizes(entry.at("shape"), "shape");
-  for (const json& piece : entry.at("pieces")) result.pieces.push_back(read_piece(piece));
+  result.dtype = read_text(member(entry, "dtype"), "dtype");
+  result.shape = read_sizes(member(entry, "shape"), "shape");
+  count_elements(result.shape);  // throws if there are more than numbers reach
+  for (const json& piece : member(entry, "pieces")) result.pieces.push_back(read_piece(piece));
   return result;
 }
 
@@ -131,18 +156,23 @@ Manifest read_fields(const json& content) {
   constexpr int64_t most_steps = int64_t{1} << 53;
   constexpr int64_t most_ranks = 1'000'000;
   Manifest manifest;
-  manifest.step = read_integer(content.at("step"), "step", 0, most_steps);
-  manifest.world_size = static_cast<int>(read_integer(content.at("world_size"), "world_size", 1, most_ranks));
+  manifest.step = read_integer(member(content, "step"), "step", 0, most_steps);
+  manifest.world_size =
+      static_cast<int>(read_integer(member(content, "world_size"), "world_size", 1, most_ranks));
   if (const auto score = content.find("score"); score != content.end()) {
-    manifest.score = {score->at("metric"), score->at("value"), score->at("larger_is_better")};
+    const json& value = member(*score, "value");
+    const json& direction = member(*score, "larger_is_better");
+    if (!value.is_number() || !direction.is_boolean())
+      throw DataError("\"score\" is {}; a value and a direction were expected", score->dump());
+    manifest.score = {read_text(member(*score, "metric"), "metric"), value, direction};
   }
-  for (const auto& [name, file] : content.at("files").items()) {
+  for (const auto& [name, file] : read_object(member(content, "files"), "files").items()) {
     require_plain_name(name);
-    const int64_t size = read_integer(file.at("size"), "size", 0, INT64_MAX);
-    manifest.files[name] = {size, read_integer(file.at("header_bytes"), "header_bytes", 0, size),
-                            from_hex(file.at("header_xxh3"))};
+    const int64_t size = read_integer(member(file, "size"), "size", 0, INT64_MAX);
+    manifest.files[name] = {size, read_integer(member(file, "header_bytes"), "header_bytes", 0, size),
+                            from_hex(read_text(member(file, "header_xxh3"), "header_xxh3"))};
   }
-  for (const auto& [name, entry] : content.at("tensors").items()) {
+  for (const auto& [name, entry] : read_object(member(content, "tensors"), "tensors").items()) {
     try {
       const StoredEntry& read = manifest.tensors[name] = read_entry(entry);
       for (const StoredPiece& piece : read.pieces) check_piece(read, piece, manifest);
@@ -150,8 +180,7 @@ Manifest read_fields(const json& content) {
       throw DataError("tensor {}: {}", name, error.what());
     }
   }
-  manifest.scalars = content.at("scalars");
-  if (!manifest.scalars.is_object()) throw DataError("\"scalars\" is not an object");
+  manifest.scalars = read_object(member(content, "scalars"), "scalars");
   check_position(manifest.scalars);
   return manifest;
 }
@@ -254,7 +283,7 @@ std::string to_text(const Manifest& manifest) {
 Manifest parse_manifest(const std::string& text, const std::string& place) {
   try {
     const json content = parse_json(text, place);
-    const int64_t version = read_integer(content.at("format_version"), "format_version", 1, INT64_MAX);
+    const int64_t version = read_integer(member(content, "format_version"), "format_version", 1, INT64_MAX);
     if (version > Manifest::format_version) {
       throw DataError(
           "its format {} is newer than {}, the newest that this version of stretto supports: use a newer version",
@@ -265,8 +294,6 @@ Manifest parse_manifest(const std::string& text, const std::string& place) {
   } catch (const DataError& error) {
     const std::string message = error.what();
     throw DataError("{}{}", message.starts_with(place) ? "" : place + ": ", message);
-  } catch (const json::exception& error) {
-    throw DataError("{}: it is not a manifest: {}", place, error.what());
   }
 }
 

@@ -105,7 +105,7 @@ TEST(Manifest, ContradictionsAreRefused) {
   EXPECT_THAT(with("\"shape\":[2,3]", "\"shape\":[2,4]"),
               has_all("m.json: tensor w", "[2, 4]", "[0, 3]", "none of its 2 pieces"));
   EXPECT_THAT(with("\"shape\":[2,3]", "\"shape\":[4611686018427387904,4]"),
-              has_all("m.json:", "shape", "[4611686018427387904, 4]"));
+              has_all("m.json: tensor w:", "shape", "[4611686018427387904, 4]"));
   EXPECT_THAT(with("\"size\":24", "\"size\":25"), has_all("m.json: rank-00000.safetensors:", "from 24 on"));
   EXPECT_THAT(with("\"offset\":[1,0]", "\"offset\":[0,0]"),
               has_all("m.json: tensor w", "[0, 0]", "2 of its pieces",
@@ -114,7 +114,9 @@ TEST(Manifest, ContradictionsAreRefused) {
   EXPECT_THAT(with("\"rank-00001.safetensors\":{", "\"../rank-1.safetensors\":{"),
               has_all("m.json:", "\"../rank-1.safetensors\""));
   EXPECT_THAT(with("\"step\":7", "\"step\":\"x\""), has_all("m.json:", "\"step\" is \"x\"", "whole number"));
-  EXPECT_THAT(with("\"tensors\":{", "\"tensor\":{"), HasSubstr("it is not a manifest"));
+  EXPECT_THAT(with("\"dtype\":\"F32\",", ""), HasSubstr("m.json: tensor w: it lacks \"dtype\""));
+  EXPECT_THAT(with("\"flat\":[0,3]", "\"flat\":[0]"), has_all("m.json: tensor w:", "\"flat\" is [0]"));
+  EXPECT_THAT(with("\"tensors\":{", "\"tensor\":{"), HasSubstr("m.json: it lacks \"tensors\""));
 }
 
 // Numbers that would overflow, wrap around or point outside of the data.
@@ -140,10 +142,11 @@ TEST(Manifest, ImpossibleNumbersAreRefused) {
   EXPECT_THAT(with("\"size\":24", "\"size\":-24"), HasSubstr("\"size\" is -24"));
   EXPECT_THAT(with("\"header_bytes\":12", "\"header_bytes\":25"), HasSubstr("\"header_bytes\" is 25"));
   EXPECT_THAT(with("\"shape\":[2,3]", fmt::format("\"shape\":[{},3]", largest)),
-              has_all("m.json:", "shape", fmt::format("[{}, 3]", largest)));
+              has_all("m.json: tensor w:", "shape", fmt::format("[{}, 3]", largest)));
   EXPECT_THAT(with("\"epoch\":3}", fmt::format("\"samples\":{}}},\"data\":{{\"samples\":9}}", largest)),
               has_all("\"place.samples\" is 9223372036854775807", "from 0 to 9"));
-  EXPECT_THAT(with("\"scalars\":{", "\"scalars\":[],\"other\":{"), HasSubstr("\"scalars\" is not an object"));
+  EXPECT_THAT(with("\"scalars\":{", "\"scalars\":[],\"other\":{"),
+              HasSubstr("\"scalars\" is a JSON array; an object was expected"));
 }
 
 // Two tensors share some bytes, and other bytes belong to none, so that the total is right.

@@ -8,7 +8,7 @@
 #include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/config/recipe.h"
-#include "stretto/config/tagger_settings.h"
+#include "stretto/config/tasks/tagger_settings.h"
 #include "stretto/config/tasks/token_classification.h"
 #include "stretto/optim_config/optimizers.h"
 

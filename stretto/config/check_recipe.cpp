@@ -7,7 +7,6 @@
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
 #include "stretto/config/evaluation.h"
-#include "stretto/config/new_tagger.h"
 #include "stretto/config/task_kind.h"
 #include "stretto/track/registry.h"
 #include "stretto/weights/hub_cache.h"
@@ -43,10 +42,24 @@ void require_file(const Recipe& recipe, const std::string& setting, const std::f
 }
 
 void require_path(const Recipe& recipe, const std::string& setting, const OptionalPath& path,
-                  const char* why) {
+                  const std::string& why) {
   if (!path)
     throw ConfigError("{} is required {}; add it to the recipe, or pass --set {}=...", setting, why, setting);
   require_file(recipe, setting, *path);
+}
+
+// A new model is for its own task, and makes its tokenizer.
+void check_maker(const Recipe& recipe, const TaskKind& maker) {
+  const auto& origins = recipe.origins;
+  const char* const chosen = recipe.model.type ? "model.type" : "model.config";
+  if (recipe.task != maker.name)
+    throw ConfigError("{}: a {} is for the task {}; {} is {}", origins.label(chosen), maker.new_model->type,
+                      maker.name, origins.mention("task"), recipe.task);
+  for (const char* other : {"tokenizer.path", "tokenizer.lowercase", "tokenizer.add_prefix_space"}) {
+    if (origins.given(other))
+      throw ConfigError("{}: a new {} makes its own tokenizer; remove this, or {}", origins.label(other),
+                        maker.new_model->type, origins.mention(chosen));
+  }
 }
 
 void check_model(const Recipe& recipe) {
@@ -62,17 +75,20 @@ void check_model(const Recipe& recipe) {
         throw ConfigError("{}: {} is a new model with random weights; remove this or {}",
                           recipe.origins.label(other), *model.type, recipe.origins.mention("model.type"));
     }
-    return check_new_tagger(recipe);
   }
-  require_unused_tagger(recipe);
+  const TaskKind* const maker = maker_of(model);
+  if (maker != nullptr) check_maker(recipe, *maker);
+  for (const TaskKind& kind : task_kinds().entries())
+    if (kind.new_model) kind.new_model->check(recipe);
+  if (maker != nullptr) return;
   if (model.config) {
     require_path(recipe, "model.config", model.config, "");
-    if (is_new_tagger(model)) return check_new_tagger(recipe);
   } else {
     require_path(recipe, "model.path", model.path, "(or model.config, for random weights)");
   }
   require_path(recipe, "tokenizer.path", recipe.tokenizer.path,
-               "if model.path is not set and model.config is not of model_type sequence-tagger");
+               fmt::format("if model.path is not set and model.config is not of model_type {}",
+                           fmt::join(new_model_types(), " or ")));
 }
 
 bool has_warmup(SchedulerConfig scheduler) {

@@ -8,12 +8,7 @@ namespace stretto {
 inline const OptionNames data_names = {{"columns.text", "data.text"},
                                        {"columns.text_pair", "data.text_pair"},
                                        {"columns.label", "data.label"},
-                                       {"token", "data.text"},
-                                       {"tag", "data.label"},
                                        {"encoding", "data.encoding"},
-                                       {"max_length", "data.max_length"},
-                                       {"long_sentences", "token_classification.long_sentences"},
-                                       {"stride", "token_classification.stride"},
-                                       {"tag_names", "token_classification.tag_names"}};
+                                       {"max_length", "data.max_length"}};
 
 }  // namespace stretto

@@ -3,7 +3,6 @@
 #include "stretto/base/inputs.h"
 #include "stretto/base/strings.h"
 #include "stretto/config/recipe.h"
-#include "stretto/config/tagger_settings.h"
 #include "stretto/config/task_kind.h"
 #include "stretto/config/topology_request.h"
 #include "stretto/settings/describe.h"
@@ -59,9 +58,10 @@ void resolve_fast_dev_run(Recipe& recipe) {
 void resolve(Recipe& recipe) {
   resolve_compute_options(recipe);
   resolve_fast_dev_run(recipe);
-  for (auto* path :
-       {&recipe.model.path, &recipe.tokenizer.path, &recipe.task_settings.as<TaggerSettings>().transformer})
+  for (auto* path : {&recipe.model.path, &recipe.tokenizer.path})
     if (*path) *path = hub::resolve_model(**path);
+  for (const TaskKind& kind : task_kinds().entries())
+    if (kind.new_model) kind.new_model->resolve(recipe);
   if (!recipe.tokenizer.path) recipe.tokenizer.path = recipe.model.path;
   if (!recipe.data.cache) recipe.data.cache = recipe.output / "cache";
   const bool evaluates = !recipe.evaluate.every.never();

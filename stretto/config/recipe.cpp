@@ -53,6 +53,14 @@ std::string describe_max_lengths() {
   return text;
 }
 
+// "sequence_tagger"
+std::string describe_new_sections() {
+  std::vector<std::string> sections;
+  for (const TaskKind& kind : task_kinds().entries())
+    if (kind.new_model) sections.push_back(kind.new_model->section);
+  return fmt::format("{}", fmt::join(sections, ", "));
+}
+
 // The strategy decides whether the setting applies: only under those that have `property`.
 settings::Rule for_strategies(settings::Rule rule, const TrainingConfig& training,
                               bool (*property)(const Sharding&)) {
@@ -67,13 +75,17 @@ void ModelConfig::fields(settings::Fields& field) {
   field(
       "path", path,
       "model folder in Hugging Face layout to start from: config.json and model.safetensors; or the name (owner/name) of a model that `stretto pull` has fetched");
+  const std::vector<std::string> new_types = new_model_types();
   field(
       "config", config,
-      "instead of path: a config.json, for a model with random weights; one of model_type sequence-tagger needs no vocabulary: it is made from data.train");
-  field(
-      "type", type,
-      "instead of path and config: a new model of this type, with the settings of its section (sequence_tagger)",
-      one_of({"sequence-tagger"}));
+      fmt::format(
+          "instead of path: a config.json, for a model with random weights; one of model_type {} needs no vocabulary: it is made from data.train",
+          fmt::join(new_types, " or ")));
+  field("type", type,
+        fmt::format(
+            "instead of path and config: a new model of this type, with the settings of its section ({})",
+            describe_new_sections()),
+        one_of(new_types));
   field("dropout", dropout, "overrides every dropout probability of the model's config.json",
         at_least(0).below(1));
 }

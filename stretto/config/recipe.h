@@ -224,7 +224,7 @@ struct ProgramFields {
 };
 
 struct Recipe {
-  std::string task = "text-classification";
+  std::string task = task_kinds().entries().front().name;
   ModelConfig model = {};
   TokenizerConfig tokenizer = {};
   DataConfig data = {};

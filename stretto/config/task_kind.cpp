@@ -26,6 +26,19 @@ const TaskKind& task_kind(const Recipe& recipe) {
   return task_kinds().at(recipe.task, recipe.origins.label("task"));
 }
 
+const TaskKind* maker_of(const ModelConfig& model) {
+  for (const TaskKind& kind : task_kinds().entries())
+    if (kind.new_model && kind.new_model->is_chosen(model)) return &kind;
+  return nullptr;
+}
+
+std::vector<std::string> new_model_types() {
+  std::vector<std::string> types;
+  for (const TaskKind& kind : task_kinds().entries())
+    if (kind.new_model) types.push_back(kind.new_model->type);
+  return types;
+}
+
 std::vector<TaskSection> sections_of(const TaskKind& kind) {
   std::vector<TaskSection> sections;
   if (kind.settings) {

@@ -14,6 +14,7 @@ namespace stretto {
 class Task;          // tasks/task.h
 struct TaskContext;  // tasks/task.h
 struct Recipe;       // config/recipe.h
+struct ModelConfig;  // config/recipe.h
 
 // A section of recipes that is read with one task only. Its struct is of a type of its own, by which
 // TaskSettings finds it.
@@ -21,6 +22,19 @@ struct TaskSection {
   std::string key;
   std::string help;
   settings::Settings defaults;
+};
+
+// A model that a task makes from its training files, where other models come from a folder: chosen by
+// model.type, or by a model.config of this model_type.
+struct NewModel {
+  std::string type;     // "sequence-tagger"
+  std::string section;  // of its settings: "sequence_tagger"
+  std::function<bool(const ModelConfig&)> is_chosen;
+  // Replaces names of models of the hub among its settings by their folders.
+  std::function<void(Recipe&)> resolve;
+  // Throws ConfigError for settings that contradict each other, or that have no effect because it is not
+  // chosen.
+  std::function<void(const Recipe&)> check;
 };
 
 // A value of a recipe's `task`, and what recipes need to know of it before a process is started.
@@ -38,6 +52,7 @@ struct TaskKind {
   // Throws ConfigError for settings of its sections that contradict each other. Empty: there are none.
   std::function<void(const Recipe&)> check = {};
   std::optional<int64_t> max_length = std::nullopt;  // the default of data.max_length, where it has its own
+  std::optional<NewModel> new_model = std::nullopt;
   bool splits_words = false;      // texts are lists of words: tokenizer.add_prefix_space is true
   bool draws_validation = false;  // it implements data.validation_split
   // Makes the task on a rank. Empty for the bundled ones, which need libtorch: they are made in
@@ -54,6 +69,12 @@ void register_task(TaskKind kind);
 
 // The kind of recipe.task. Throws ConfigError, which lists the known ones, for an unknown name.
 const TaskKind& task_kind(const Recipe& recipe);
+
+// The kind whose new model the recipe's is; null if that comes from a folder.
+const TaskKind* maker_of(const ModelConfig& model);
+
+// NewModel::type of all kinds that have one.
+std::vector<std::string> new_model_types();
 
 // The sections of a kind: that of its settings first.
 std::vector<TaskSection> sections_of(const TaskKind& kind);

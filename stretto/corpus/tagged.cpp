@@ -10,6 +10,7 @@
 #include "stretto/base/hash.h"
 #include "stretto/base/json.h"
 #include "stretto/base/strings.h"
+#include "stretto/base/utf8.h"
 #include "stretto/corpus/conll.h"
 #include "stretto/corpus/reader_format.h"
 #include "stretto/corpus/tsv.h"
@@ -31,10 +32,24 @@ std::optional<size_t> conll_column(const std::string& setting, const std::string
                     counted(static_cast<int64_t>(file.columns), "column"), file.columns, asked);
 }
 
+// Throws DataError for a table of texts, as text classification has it: one sentence without an end, of
+// "tokens" that are mostly several words.
+void refuse_texts(const ConllFile& file, size_t token, const std::string& name) {
+  if (file.sentences.size() > 1) return;
+  const auto& rows = file.sentences.front().rows;
+  const auto is_text = [&](const auto& row) { return trim(row[token]).find(' ') != std::string_view::npos; };
+  const auto first = std::ranges::find_if(rows, is_text);
+  if (2 * std::ranges::count_if(rows, is_text) <= std::ssize(rows)) return;
+  throw DataError(
+      "{}:{}: \"{}\" is several words, as on most lines, and no blank line ends a sentence: this is a table of texts; expected one word per line with its tag, and a blank line after each sentence",
+      name, file.sentences.front().line + (first - rows.begin()), cut_utf8((*first)[token], 40));
+}
+
 TaggedCorpus parse_conll_corpus(std::string_view content, const std::string& name,
                                 const TaggedOptions& options) {
   const ConllFile file = parse_conll(content, name);
   const size_t token = *conll_column(options.names("token"), options.token, 0, file, name);
+  refuse_texts(file, token, name);
   const std::optional<size_t> last = file.columns > 1 ? std::optional(file.columns - 1) : std::nullopt;
   const std::optional<size_t> tag = conll_column(options.names("tag"), options.tag, last, file, name);
   TaggedCorpus corpus;

@@ -8,10 +8,12 @@
 namespace stretto::corpus {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
+using ::testing::ThrowsMessage;
 
 std::string tagged_failure(const std::string& name, std::string_view content,
                            const TaggedOptions& options = {}) {
@@ -78,6 +80,14 @@ TEST(Tagged, Refusals) {
   EXPECT_THAT(tagged_failure("a.jsonl", "\n"), HasSubstr("a.jsonl: the file has no sentence"));
   EXPECT_THAT(tagged_failure("a.jsonl", "{\"tokens\": [\"x\"]}", {.tag = "pos"}),
               StartsWith("tag: a.jsonl:1 has no key \"pos\""));
+}
+
+TEST(Tagged, TablesOfTextsAreRefused) {
+  EXPECT_THAT([] { parse_tagged("sentence\tlabel\na good film\t1\nnot a good film\t0\n", "train.tsv"); },
+              ThrowsMessage<DataError>(AllOf(HasSubstr("train.tsv:2: \"a good film\" is several words"),
+                                             HasSubstr("expected one word per line"))));
+  EXPECT_NO_THROW(parse_tagged("New York\tB-LOC\nis\tO\nold\tO\n", "a.conll")) << "some words hold spaces";
+  EXPECT_NO_THROW(parse_tagged("New York\tB-LOC\n\nLos Angeles\tB-LOC\n", "a.conll"));
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ bool starts_between(char previous, char current, bool same_type) {
 
 }  // namespace
 
-TagScheme parse_tag_scheme(std::string_view name) {
+TagScheme parse_tag_scheme(std::string_view name, const OptionNames& names) {
   std::string upper(name);
   for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   if (upper == "BIO") upper = "IOB2";
@@ -137,8 +137,8 @@ TagScheme parse_tag_scheme(std::string_view name) {
     if (upper == text) return scheme;
     known.emplace_back(text);
   }
-  throw ConfigError("\"{}\" is not a tag scheme{}; tag schemes are {}", name, did_you_mean(upper, known),
-                    fmt::join(known, ", "));
+  throw ConfigError("{}: \"{}\" is not a tag scheme{}; tag schemes are {}", names("scheme"), name,
+                    did_you_mean(upper, known), fmt::join(known, ", "));
 }
 
 std::string_view name_of(TagScheme scheme) {

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "stretto/base/option_names.h"
+
 namespace stretto::corpus {
 
 // A typed span of a sentence: words [begin, end).
@@ -26,8 +28,8 @@ struct Span {
 //   BILOU  the same with L- for last and U- for single words
 enum class TagScheme { iob1, iob2, ioe1, ioe2, iobes, bilou };
 
-// Parses these names, in any case, and BIO and BIOES. Throws ConfigError for any other name.
-TagScheme parse_tag_scheme(std::string_view name);
+// By these names, in any case, or BIO, BIOES. Throws ConfigError for another one.
+TagScheme parse_tag_scheme(std::string_view name, const OptionNames& names = {});
 std::string_view name_of(TagScheme scheme);
 
 // The spans of any sequence of tags, valid or not, by the rules of conlleval and of seqeval's default mode: a

@@ -84,7 +84,7 @@ TEST(Tags, Refusals) {
     return "no error";
   };
   EXPECT_THAT(message([] { parse_tag_scheme("IOB3"); }),
-              HasSubstr("\"IOB3\" is not a tag scheme; did you mean \"IOB1\""));
+              HasSubstr("scheme: \"IOB3\" is not a tag scheme; did you mean \"IOB1\""));
   EXPECT_THAT(message([] { strict_spans(Tags{"X-A"}, TagScheme::iob2); }), HasSubstr("\"X-A\" is not a tag"));
   EXPECT_THAT(message([] { strict_spans(Tags{"S-A"}, TagScheme::iob2); }),
               HasSubstr("the tag \"S-A\" does not occur in IOB2"));

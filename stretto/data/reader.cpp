@@ -23,12 +23,12 @@ std::unique_ptr<corpus::FieldReader> make_reader(std::string_view text, const st
 
 std::unique_ptr<LabelColumn> make_label_column(const std::string& name, const Layout& layout,
                                                const ReadOptions& options) {
-  switch (options.label_kind) {
-    case LabelKind::number:
+  switch (options.problem) {
+    case ProblemType::regression:
       return std::make_unique<NumberReader>(name, options.names);
-    case LabelKind::classes:
+    case ProblemType::multi_label_classification:
       return std::make_unique<ClassListReader>(name, options.labels, options.label_separator);
-    case LabelKind::one_class:
+    case ProblemType::single_label_classification:
       break;
   }
   return std::make_unique<LabelReader>(name, options.labels, layout.has_header, options.names);
@@ -40,7 +40,7 @@ class RowBuilder {
   RowBuilder(const std::string& name, const Layout& layout, const ReadOptions& options)
       : layout_(layout), names_(options.names), labels_(make_label_column(name, layout, options)) {
     table_.name = name;
-    table_.kind = options.label_kind;
+    table_.problem = options.problem;
     table_.has_pairs = layout.text_pair.has_value();
   }
 
@@ -57,7 +57,7 @@ class RowBuilder {
     if (layout_.text_pair) row.text_pair = take(fields, *layout_.text_pair);
     if (layout_.label) {
       const auto list = fields.lists.find(*layout_.label);
-      if (table_.kind == LabelKind::classes && list != fields.lists.end()) {
+      if (table_.problem == ProblemType::multi_label_classification && list != fields.lists.end()) {
         labels_->add_list(list->second, fields.line);
       } else {
         refuse_nested(fields, *layout_.label, expected_label());
@@ -75,7 +75,8 @@ class RowBuilder {
       throw DataError(
           "{}:{}: no row has a label: the column \"{}\" is empty{} throughout; fill it in, or set {} to another",
           table_.name, table_.rows.front().line, layout_.columns[*layout_.label],
-          table_.kind == LabelKind::one_class ? " or -1" : "", names_("columns.label"));
+          table_.problem == ProblemType::single_label_classification ? " or -1" : "",
+          names_("columns.label"));
     }
     return std::move(table_);
   }
@@ -92,12 +93,12 @@ class RowBuilder {
   }
 
   const char* expected_label() const {
-    switch (table_.kind) {
-      case LabelKind::number:
+    switch (table_.problem) {
+      case ProblemType::regression:
         return "one number";
-      case LabelKind::classes:
+      case ProblemType::multi_label_classification:
         return "a list of labels";
-      case LabelKind::one_class:
+      case ProblemType::single_label_classification:
         break;
     }
     return "the label of one class";

@@ -21,8 +21,8 @@ struct Columns {
 
 struct ReadOptions {
   Columns columns = {};
-  LabelKind label_kind = LabelKind::one_class;
-  // LabelKind::classes: the separator of classes in a text column; JSON Lines may have lists.
+  ProblemType problem = ProblemType::single_label_classification;
+  // Multi-label: what separates the classes in a column of text; JSON Lines may have lists.
   std::string label_separator = ",";
   // The expected labels, such as those of the model or of the training file. nullptr: those found in the
   // file, numbers ordered by value, other labels by their bytes.

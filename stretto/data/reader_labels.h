@@ -31,7 +31,7 @@ std::string canonical_label(std::string_view label, const std::string& file, int
 // The order of classes: numbers by value, words by their bytes.
 bool label_before(const std::string& a, const std::string& b);
 
-// The labels of LabelKind::one_class.
+// One class per row.
 class LabelReader : public LabelColumn {
  public:
   // `file`: for messages; `expected` and `names`: see ReadOptions. `has_header`: false if the first row may

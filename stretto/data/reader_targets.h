@@ -8,7 +8,7 @@
 
 namespace stretto::data {
 
-// The labels of LabelKind::number: finite numbers; an empty one means no label.
+// Regression: finite numbers. Empty: none.
 class NumberReader : public LabelColumn {
  public:
   NumberReader(std::string file, OptionNames names) : file_(std::move(file)), names_(std::move(names)) {}
@@ -23,8 +23,8 @@ class NumberReader : public LabelColumn {
   int64_t first_missing_ = 0, first_given_ = 0;  // lines; 0: none
 };
 
-// The labels of LabelKind::classes: a list, or a text in which `separator` separates the classes. An empty
-// label means that the row has none of the classes; if all rows are empty, they have no labels.
+// Multi-label: a list, or a text in which `separator` stands between the classes. An empty one is a row
+// without any of the classes, unless all rows are empty: then they have no labels.
 class ClassListReader : public LabelColumn {
  public:
   ClassListReader(std::string file, const LabelSet* expected, std::string separator)

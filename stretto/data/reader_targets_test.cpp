@@ -13,7 +13,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const ReadOptions numbers = {.label_kind = LabelKind::number}, classes = {.label_kind = LabelKind::classes};
+const ReadOptions numbers = {.problem = ProblemType::regression},
+                  classes = {.problem = ProblemType::multi_label_classification};
 
 std::string targets_error(const std::string& file, std::string_view content, const ReadOptions& options) {
   try {
@@ -28,7 +29,7 @@ TEST(ReaderTargets, NumbersOfARegression) {
   const Table table =
       parse_rows("sentence1\tsentence2\tscore\na\tb\t-1\nc\td\t3.25\n", "sts.tsv",
                  {.columns = {.text = "sentence1", .text_pair = "sentence2", .label = "score"},
-                  .label_kind = LabelKind::number});
+                  .problem = ProblemType::regression});
   EXPECT_TRUE(table.has_labels);
   EXPECT_THAT(table.rows[0].targets, ElementsAre(-1));
   EXPECT_THAT(table.rows[1].targets, ElementsAre(3.25));
@@ -60,7 +61,7 @@ TEST(ReaderTargets, ListsAndSeparatedColumns) {
   EXPECT_THAT(table.rows[2].targets, ElementsAre(1, 0, 1));
   EXPECT_THAT(describe_table(table), HasSubstr("3 classes, 1.33 per text: insult 1 (33.3 %)"));
   const Table tsv = parse_rows("text\tlabel\na\t10; 2 ;10\nb\t\n", "a.tsv",
-                               {.label_kind = LabelKind::classes, .label_separator = ";"});
+                               {.problem = ProblemType::multi_label_classification, .label_separator = ";"});
   EXPECT_THAT(tsv.labels.names(), ElementsAre("2", "10"));
   EXPECT_THAT(tsv.rows[0].targets, ElementsAre(1, 1));
   EXPECT_FALSE(parse_rows("text,label\na,\n", "a.csv", classes).has_labels);
@@ -69,7 +70,7 @@ TEST(ReaderTargets, ListsAndSeparatedColumns) {
 TEST(ReaderTargets, ClassesThatAreRefused) {
   const LabelSet expected({"insult", "toxic"});
   EXPECT_THAT(targets_error("a.csv", "text,label\na,\"toxic,insul\"\n",
-                            {.label_kind = LabelKind::classes, .labels = &expected}),
+                            {.problem = ProblemType::multi_label_classification, .labels = &expected}),
               AllOf(HasSubstr("a.csv:2: label \"insul\""), HasSubstr("did you mean \"insult\"?")));
   EXPECT_THAT(targets_error("a.jsonl", "{\"text\":\"a\",\"label\":[[\"toxic\"]]}\n", classes),
               HasSubstr("a list of labels per row is expected"));

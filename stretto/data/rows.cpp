@@ -45,7 +45,7 @@ void check_targets(const Table& table) {
   const bool one = std::all_of(table.rows.begin(), table.rows.end(),
                                [&](const TextRow& row) { return row.targets == first; });
   if (!one) return;
-  if (table.kind == LabelKind::number) {
+  if (table.problem == ProblemType::regression) {
     throw DataError("{}: all {} rows have the label {}; a regression needs rows with different numbers",
                     table.name, table.rows.size(), first.front());
   }
@@ -61,7 +61,7 @@ void check_training_labels(const Table& table) {
     throw DataError("{}: the rows have no labels, and training a classifier needs one in each row",
                     table.name);
   }
-  if (table.kind != LabelKind::one_class) return check_targets(table);
+  if (table.problem != ProblemType::single_label_classification) return check_targets(table);
   const int64_t first = table.rows.front().label;
   const bool one_class = std::all_of(table.rows.begin(), table.rows.end(),
                                      [&](const TextRow& row) { return row.label == first; });

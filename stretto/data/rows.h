@@ -7,10 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace stretto::data {
+#include "stretto/model_config/problem_type.h"
 
-// The kind of a row's label: one class, a number (regression), or any number of classes (multi-label).
-enum class LabelKind { one_class, number, classes };
+namespace stretto::data {
 
 // One example of text classification.
 struct TextRow {
@@ -18,7 +17,7 @@ struct TextRow {
   std::string text_pair = {};  // empty if the table has no pairs
   int64_t label = -1;          // -1: none
   int64_t line = 0;            // physical line of the file on which the row begins, from 1
-  // LabelKind::number: the number; LabelKind::classes: 1 for each class of the row, else 0; empty: no label
+  // regression: the number; multi-label: 1 for each of the row's classes, else 0; empty: no label
   std::vector<float> targets = {};
 };
 
@@ -47,8 +46,8 @@ struct Table {
   std::string name;     // the file, for messages
   std::string columns;  // the columns that were read: "text = Text, label = Label (named columns)"
   std::vector<TextRow> rows;
-  LabelKind kind = LabelKind::one_class;
-  LabelSet labels;  // empty for numbers, and if the rows have no labels and no set was given
+  ProblemType problem = ProblemType::single_label_classification;  // what its labels are
+  LabelSet labels;  // empty where the rows have none and no set was given, and for numbers
   bool has_pairs = false;
   bool has_labels = false;
 };

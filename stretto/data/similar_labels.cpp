@@ -37,7 +37,7 @@ std::map<std::string, LabelUse> label_uses(const Table& table) {
   const auto& names = table.labels.names();
   for (const TextRow& row : table.rows) {
     if (row.label >= 0) add_use(uses[names[static_cast<size_t>(row.label)]], row.line);
-    if (table.kind != LabelKind::classes) continue;
+    if (table.problem != ProblemType::multi_label_classification) continue;
     for (size_t i = 0; i < row.targets.size(); ++i)
       if (row.targets[i] > 0) add_use(uses[names[i]], row.line);
   }

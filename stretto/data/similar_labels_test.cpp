@@ -11,8 +11,8 @@ namespace {
 using ::testing::HasSubstr;
 
 std::string described(const std::string& content, const std::string& name,
-                      LabelKind kind = LabelKind::one_class) {
-  return describe_similar_labels(name, label_uses(parse_rows(content, name, {.label_kind = kind})));
+                      ProblemType problem = ProblemType::single_label_classification) {
+  return describe_similar_labels(name, label_uses(parse_rows(content, name, {.problem = problem})));
 }
 
 TEST(SimilarLabels, DifferInCaseOrBlanks) {
@@ -35,7 +35,7 @@ TEST(SimilarLabels, AreOneMessage) {
 
 TEST(SimilarLabels, OfListsAndTags) {
   const std::string list = "{\"text\": \"a\", \"label\": [\"Law\", \"law\"]}\n";
-  EXPECT_EQ(described(list, "a.jsonl", LabelKind::classes).substr(0, 71),
+  EXPECT_EQ(described(list, "a.jsonl", ProblemType::multi_label_classification).substr(0, 71),
             "a.jsonl:1: the label \"law\" (1 time) differs from \"Law\" (1 time, line 1)");
   const auto corpus = corpus::parse_tagged("a B-PER\nb I-PER\n\nc B-Per\nd O\ne O\n", "a.conll");
   EXPECT_EQ(describe_similar_labels("a.conll", label_uses(corpus)).substr(0, 72),
@@ -45,7 +45,7 @@ TEST(SimilarLabels, OfListsAndTags) {
 TEST(SimilarLabels, OthersAreNotNamed) {
   EXPECT_EQ(described("text,label\na,positive\nb,negative\nc,pos-itive\n", "a.csv"), "");
   EXPECT_EQ(described("text,label\na,1\nb,0\nc,1.0\n", "a.csv"), "");
-  EXPECT_EQ(described("text,label\na,0.5\nb,2\n", "a.csv", LabelKind::number), "");
+  EXPECT_EQ(described("text,label\na,0.5\nb,2\n", "a.csv", ProblemType::regression), "");
   EXPECT_EQ(described("text\na\n", "a.csv"), "");
 }
 

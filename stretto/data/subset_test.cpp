@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/data/packing.h"
 #include "stretto/data/samples.h"
 
 namespace stretto::data {
@@ -30,6 +31,28 @@ TEST(Subset, HasTheSamplesInTheGivenOrder) {
   EXPECT_NE(part.fingerprint(), whole.fingerprint());
   EXPECT_NE(part.fingerprint(), Subset(whole, {1, 3}).fingerprint());
   EXPECT_THROW(Subset(whole, {4}), ConfigError);
+}
+
+// Sequences of three tokens.
+class Sequences : public Dataset {
+ public:
+  int64_t size() const override { return 2; }
+  int32_t length_of(int64_t) const override { return 3; }
+  Batch pack(std::span<const int64_t> samples) const override {
+    const std::vector<int32_t> ids(3);
+    std::vector<TokenSequence> sequences;
+    for (const int64_t sample : samples) sequences.push_back({ids, ids, sample});
+    return pack_sequences(sequences);
+  }
+};
+
+// Dropout is keyed by the sample and the place in it.
+TEST(Subset, CopiesOfASampleInABatchHavePlacesOfTheirOwn) {
+  const Sequences whole;
+  const Batch batch = Subset(whole, {1, 0, 1}).pack(std::vector<int64_t>{0, 1, 2});
+  EXPECT_TRUE(at::equal(batch.at("samples"), at::tensor({1, 1, 1, 0, 0, 0, 1, 1, 1}, at::kLong)));
+  EXPECT_TRUE(at::equal(batch.at("places"), at::tensor({0, 1, 2, 0, 1, 2, 3, 4, 5}, at::kLong)));
+  EXPECT_TRUE(at::equal(batch.at("position_ids"), at::tensor({0, 1, 2, 0, 1, 2, 0, 1, 2}, at::kLong)));
 }
 
 TEST(Subset, EvenlySpaced) {

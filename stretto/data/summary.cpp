@@ -60,8 +60,8 @@ std::string describe_table(const Table& table) {
   std::string text = fmt::format("{} {}; {}", table.rows.size(), table.has_pairs ? "pairs of texts" : "texts",
                                  table.columns);
   if (!table.has_labels) return text + "; no labels";
-  if (table.kind == LabelKind::number) return text + describe_numbers(table);
-  if (table.kind == LabelKind::classes) return text + describe_classes(table);
+  if (table.problem == ProblemType::regression) return text + describe_numbers(table);
+  if (table.problem == ProblemType::multi_label_classification) return text + describe_classes(table);
   std::vector<int64_t> counts(static_cast<size_t>(table.labels.size()), 0);
   for (const TextRow& row : table.rows) ++counts[static_cast<size_t>(row.label)];
   return text + fmt::format("; {} classes:", counts.size()) + describe_counts(table, counts);

@@ -75,12 +75,12 @@ std::string fingerprint_of(const FeatureFile& tokens, const text::Tokenizer& tok
 }
 
 Tensor targets_of(const Table& table) {
-  if (table.kind == LabelKind::one_class || !table.has_labels) return {};
+  if (table.problem == ProblemType::single_label_classification || !table.has_labels) return {};
   const int64_t width = std::ssize(table.rows.front().targets);
   Tensor targets = at::empty({std::ssize(table.rows), width}, at::kFloat);
   float* next = targets.data_ptr<float>();
   for (const TextRow& row : table.rows) next = std::copy(row.targets.begin(), row.targets.end(), next);
-  return table.kind == LabelKind::number ? targets.squeeze(1) : targets;
+  return table.problem == ProblemType::regression ? targets.squeeze(1) : targets;
 }
 
 // Throws if max_length leaves only the special tokens, so that no text would be trained on.

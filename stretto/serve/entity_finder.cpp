@@ -225,9 +225,12 @@ std::vector<nlohmann::ordered_json> EntityFinder::predict(std::span<const Pipeli
   return records;
 }
 
-std::unique_ptr<Pipeline> make_entity_finder(const std::filesystem::path& folder,
-                                             const PipelineOptions& options, const ModelRegistry& models) {
-  return std::make_unique<EntityFinder>(folder, options, models);
+PipelineType token_classification_pipeline() {
+  return {.name = heads::token_classification,
+          .task = "token-classification",
+          .outputs = {"label", "scores", "logits", "pipeline"},
+          .options = {"aggregation_strategy", "split_into_words"},
+          .make = make_pipeline<EntityFinder>};
 }
 
 }  // namespace stretto

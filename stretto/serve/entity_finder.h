@@ -78,8 +78,6 @@ class EntityFinder : public Pipeline {
   std::string strategy_;
 };
 
-// For the registry.
-std::unique_ptr<Pipeline> make_entity_finder(const std::filesystem::path& folder,
-                                             const PipelineOptions& options, const ModelRegistry& models);
+PipelineType token_classification_pipeline();  // for the registry
 
 }  // namespace stretto

@@ -57,6 +57,13 @@ struct PipelineType {
       make;
 };
 
+// PipelineType::make of a class that is constructed from the same arguments.
+template <class Kind>
+std::unique_ptr<Pipeline> make_pipeline(const std::filesystem::path& folder, const PipelineOptions& options,
+                                        const ModelRegistry& models) {
+  return std::make_unique<Kind>(folder, options, models);
+}
+
 using PipelineRegistry = Registry<PipelineType>;
 
 // The built-in pipelines.

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 #include <utility>
 
 #include "stretto/base/error.h"
-#include "stretto/data/features/questions.h"
 #include "stretto/data/packing.h"
 #include "stretto/model_config/heads.h"
 #include "stretto/text/utf8.h"
@@ -20,23 +18,36 @@ constexpr int64_t longest_window = 384, largest_stride = 128, longest_answer = 1
 constexpr int64_t most_answers = 1000;
 constexpr size_t tokens_at_once = 2048;  // fills the caches, and products are wide enough
 
-// Probabilities over [CLS] and the tokens of the context, 0 for others.
-std::vector<double> probabilities(const Tensor& logits, const text::Encoding& window) {
+double probability_of(const data::AnswerSpan& span) { return span.start_score * span.end_score; }
+
+// The probabilities of [CLS], and of each token of the context.
+std::vector<data::ScoredToken> probabilities(const Tensor& logits, const text::Encoding& window) {
   const Tensor values = logits.contiguous();
   const double* const score = values.const_data_ptr<double>();
   const auto [first, last] = data::context_tokens(window);
-  std::vector<double> result(window.size());
-  double highest = score[0], sum = 0;
-  for (size_t t = first; t < last; ++t) highest = std::max(highest, score[t]);
-  const auto add = [&](size_t t) { sum += result[t] = std::exp(score[t] - highest); };
-  add(0);
-  for (size_t t = first; t < last; ++t) add(t);
-  for (double& value : result) value /= sum;
+  std::vector<data::ScoredToken> result = {{0, score[0]}};
+  for (size_t t = first; t < last; ++t) result.push_back({static_cast<int64_t>(t), score[t]});
+  const double highest = std::ranges::max(result, {}, &data::ScoredToken::score).score;
+  double sum = 0;
+  for (data::ScoredToken& one : result) sum += one.score = std::exp(one.score - highest);
+  for (data::ScoredToken& one : result) one.score /= sum;
   return result;
 }
 
-// The code points of the words that tokens first to last belong to.
-text::Offset whole_words(const text::Encoding& window, size_t first, size_t last) {
+// The answers in one window, best first, each with the probability of its tokens alone.
+std::vector<data::AnswerSpan> answers_of_window(std::span<const data::ScoredToken> starts,
+                                                std::span<const data::ScoredToken> ends) {
+  if (starts.empty()) return {};
+  std::vector<data::AnswerSpan> spans =
+      data::answer_spans(starts, ends, {starts.front().token, starts.back().token + 1, longest_answer});
+  std::erase_if(spans, [](const data::AnswerSpan& span) { return probability_of(span) == 0; });
+  std::ranges::stable_sort(spans, std::greater{}, probability_of);
+  return spans;
+}
+
+// The code points of the words that its tokens belong to.
+text::Offset whole_words(const text::Encoding& window, const data::AnswerSpan& span) {
+  auto first = static_cast<size_t>(span.first), last = static_cast<size_t>(span.last);
   const auto same_word = [&](size_t a, size_t b) {
     return window.sequence_ids[a] == 1 && window.sequence_ids[b] == 1 &&
            window.word_ids[a] == window.word_ids[b];
@@ -114,48 +125,36 @@ void QuestionAnswerer::score(std::span<Window> windows, std::span<const Pipeline
 }
 
 // The best answers in the windows of one input.
-std::vector<FoundAnswer> QuestionAnswerer::answers(std::span<const Window> windows,
-                                                   const PipelineInput& input) const {
-  struct Candidate {
-    double score;
-    size_t start, end;
-  };
-  std::string buffer;
-  const data::CodePointIndex context(text::replace_invalid_utf8(*input.text_pair, buffer));
-  std::vector<FoundAnswer> found;
-  std::vector<Candidate> candidates;
-  double null_score = 1;  // the least one of all windows
+std::vector<data::Answer> QuestionAnswerer::answers(std::span<const Window> windows,
+                                                    const PipelineInput& input) const {
+  std::vector<data::Answer> found;
+  data::Answer null = {.score = 1};  // the least one of all windows
   for (const auto& [_, window, logits] : windows) {
     const auto starts = probabilities(logits.select(1, 0), window),
                ends = probabilities(logits.select(1, 1), window);
-    null_score = std::min(null_score, starts[0] * ends[0]);
-    candidates.clear();
-    for (size_t start = 1; start < window.size(); ++start) {
-      if (starts[start] == 0) continue;
-      for (size_t end = start; end < std::min<size_t>(window.size(), start + longest_answer); ++end)
-        if (const double score = starts[start] * ends[end]; score != 0)
-          candidates.push_back({score, start, end});
-    }
-    std::ranges::stable_sort(candidates, std::greater{}, &Candidate::score);
+    null.score = std::min(null.score, starts[0].score * ends[0].score);
     // Only the best ones of each window can be among the best ones of all.
     std::set<std::pair<int64_t, int64_t>> here;
-    for (const auto& [score, start, end] : candidates) {
-      const auto [begin, stop] = whole_words(window, start, end);
-      if (!here.emplace(begin, stop).second) continue;
-      const auto same = std::ranges::find_if(found, [&, first = begin, last = stop](const FoundAnswer& one) {
+    for (const data::AnswerSpan& span :
+         answers_of_window(std::span(starts).subspan(1), std::span(ends).subspan(1))) {
+      const auto [begin, end] = whole_words(window, span);
+      if (!here.emplace(begin, end).second) continue;
+      const double score = probability_of(span);
+      const auto same = std::ranges::find_if(found, [&, first = begin, last = end](const data::Answer& one) {
         return one.begin == first && one.end == last;
       });
       if (same != found.end()) {
         same->score = std::max(same->score, score);
       } else {
-        found.push_back({std::string(context.slice(begin, stop)), score, begin, stop});
+        found.push_back({.begin = begin, .end = end, .score = score});
       }
       if (std::ssize(here) == top_k_) break;
     }
   }
-  if (null_answers_) found.push_back({.text = "", .score = null_score});
-  std::ranges::stable_sort(found, std::greater{}, &FoundAnswer::score);
-  if (std::ssize(found) > top_k_) found.resize(static_cast<size_t>(top_k_));
+  if (null_answers_) found.push_back(null);
+  data::keep_best(found, top_k_);
+  std::string buffer;
+  data::read_texts(text::replace_invalid_utf8(*input.text_pair, buffer), found);
   return found;
 }
 
@@ -185,7 +184,7 @@ std::vector<nlohmann::ordered_json> QuestionAnswerer::predict(std::span<const Pi
       continue;
     }
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const FoundAnswer& answer : answers(own, inputs[i]))
+    for (const data::Answer& answer : answers(own, inputs[i]))
       list.push_back(
           {{"score", answer.score}, {"start", answer.begin}, {"end", answer.end}, {"answer", answer.text}});
     nlohmann::ordered_json found = top_k_ == 1 && !list.empty() ? list.front() : std::move(list);
@@ -201,10 +200,12 @@ std::vector<nlohmann::ordered_json> QuestionAnswerer::predict(std::span<const Pi
   return records;
 }
 
-std::unique_ptr<Pipeline> make_question_answerer(const std::filesystem::path& folder,
-                                                 const PipelineOptions& options,
-                                                 const ModelRegistry& models) {
-  return std::make_unique<QuestionAnswerer>(folder, options, models);
+PipelineType question_answering_pipeline() {
+  return {.name = heads::question_answering,
+          .task = "question-answering",
+          .outputs = {"label", "logits", "pipeline"},
+          .options = {"top_k", "handle_impossible_answer"},
+          .make = make_pipeline<QuestionAnswerer>};
 }
 
 }  // namespace stretto

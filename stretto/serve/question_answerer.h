@@ -6,16 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "stretto/data/features/answers.h"
 #include "stretto/serve/served_model.h"
 
 namespace stretto {
-
-// A part of a context as the answer to a question.
-struct FoundAnswer {
-  std::string text;
-  double score = 0;  // the product of the probabilities of its start and its end; of "", both are [CLS]
-  int64_t begin = 0, end = 0;  // code points of the context
-};
 
 // Answers questions from their contexts with a model folder, as Hugging Face's question-answering pipeline: contexts are split into
 // windows of up to 384 tokens that share 128, but at most half of what the question leaves; answers have up to 15
@@ -43,15 +37,13 @@ class QuestionAnswerer : public Pipeline {
   std::vector<text::Encoding> windows(const PipelineInput& input) const;
   std::vector<Window> scored_windows(std::span<const PipelineInput> inputs) const;
   void score(std::span<Window> windows, std::span<const PipelineInput> inputs) const;
-  std::vector<FoundAnswer> answers(std::span<const Window> windows, const PipelineInput& input) const;
+  std::vector<data::Answer> answers(std::span<const Window> windows, const PipelineInput& input) const;
 
   ServedModel served_;
   int64_t top_k_;
   bool null_answers_;
 };
 
-// For the registry.
-std::unique_ptr<Pipeline> make_question_answerer(const std::filesystem::path& folder,
-                                                 const PipelineOptions& options, const ModelRegistry& models);
+PipelineType question_answering_pipeline();  // for the registry
 
 }  // namespace stretto

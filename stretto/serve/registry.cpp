@@ -2,29 +2,19 @@
 
 #include "stretto/base/error.h"
 #include "stretto/model_config/config_json.h"
-#include "stretto/model_config/heads.h"
 #include "stretto/serve/entity_finder.h"
 #include "stretto/serve/pipeline.h"
 #include "stretto/serve/question_answerer.h"
 #include "stretto/serve/text_classifier.h"
 
 namespace stretto {
+
 const PipelineRegistry& bundled_pipelines() {
-  static const std::vector<std::string> of_classes = {"label", "scores", "logits", "pipeline"},
-                                        of_answers = {"label", "logits", "pipeline"};
-  static const PipelineRegistry pipelines(
-      "a model head",
-      {{heads::sequence_classification, "text-classification", of_classes, {"top_k"}, make_text_classifier},
-       {heads::token_classification,
-        "token-classification",
-        of_classes,
-        {"aggregation_strategy", "split_into_words"},
-        make_entity_finder},
-       {heads::question_answering,
-        "question-answering",
-        of_answers,
-        {"top_k", "handle_impossible_answer"},
-        make_question_answerer}});
+  static const PipelineRegistry pipelines("a model head", {
+                                                              text_classification_pipeline(),
+                                                              token_classification_pipeline(),
+                                                              question_answering_pipeline(),
+                                                          });
   return pipelines;
 }
 

@@ -7,7 +7,7 @@
 #include "stretto/data/packing.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/model_config/heads.h"
-#include "stretto/models/problem_type.h"
+#include "stretto/model_config/problem_type.h"
 #include "stretto/serve/served_model.h"
 
 namespace stretto {
@@ -111,9 +111,12 @@ nlohmann::ordered_json TextClassifier::best_classes(const Tensor& scores) const 
   return top_k_ ? list : list.front();
 }
 
-std::unique_ptr<Pipeline> make_text_classifier(const std::filesystem::path& folder,
-                                               const PipelineOptions& options, const ModelRegistry& models) {
-  return std::make_unique<TextClassifier>(folder, options, models);
+PipelineType text_classification_pipeline() {
+  return {.name = heads::sequence_classification,
+          .task = "text-classification",
+          .outputs = {"label", "scores", "logits", "pipeline"},
+          .options = {"top_k"},
+          .make = make_pipeline<TextClassifier>};
 }
 
 }  // namespace stretto

@@ -51,8 +51,6 @@ class TextClassifier : public Pipeline {
   ProblemType problem_;
 };
 
-// For the registry.
-std::unique_ptr<Pipeline> make_text_classifier(const std::filesystem::path& folder,
-                                               const PipelineOptions& options, const ModelRegistry& models);
+PipelineType text_classification_pipeline();  // for the registry
 
 }  // namespace stretto

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "stretto/models/problem_type.h"
+#include "stretto/model_config/problem_type.h"
 #include "stretto/tensor/batch.h"
 #include "stretto/trainer/api/module.h"
 

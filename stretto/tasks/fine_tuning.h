@@ -1,18 +1,17 @@
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "stretto/base/error.h"
-#include "stretto/base/log.h"
 #include "stretto/config/task_kind.h"
-#include "stretto/tasks/preparation.h"
+#include "stretto/data/dataset.h"
+#include "stretto/tasks/model_module.h"
 #include "stretto/tasks/task.h"
-#include "stretto/trainer/folder/run_folder.h"
-#include "stretto/trainer/records/summary.h"
+#include "stretto/text/tokenizer.h"
 
 namespace stretto {
 
@@ -35,11 +34,64 @@ struct TestResults {
   std::vector<std::string> lines = {};  // logged after the metrics; empty ones are not
 };
 
-// The program of tasks that fine-tune a model folder with a head on data files: train() and test() are the
-// same for all of them; what differs is virtual. Corpus: the content of a file, with its name. Data: its
-// tokenised samples, a data::Dataset. Tuned: the Module, a ModelModule. Every rank makes the same calls.
+// What FineTuning does without knowing its corpus, dataset and Module.
+class FineTuningProgram : public Task {
+ protected:
+  // A data file that a rank has read: to be the same on all ranks.
+  struct ReadFile {
+    std::string setting;  // "data.train"
+    std::string content_hash;
+    std::string name;
+  };
+
+  FineTuningProgram(const TaskContext& context, FineTuningNames names)
+      : recipe_(context.recipe),
+        mesh_(context.mesh),
+        device_(context.device),
+        models_(context.models),
+        names_(std::move(names)) {}
+
+  bool is_first() const { return mesh_.world().rank() == 0; }
+  const std::string& head() const { return task_kind(recipe_).head; }
+  std::filesystem::path trained_model() const { return recipe_.output / "model"; }
+  // The labels of trained_model(). Throws DataError if it lacks the head.
+  std::vector<std::string> labels_of_trained_model() const;
+
+  // The tokenizer in `folder`, as the recipe's tokenizer section says.
+  text::Tokenizer load_tokenizer(const std::filesystem::path& folder) const;
+  // Throws ConfigError if ranks have read different inputs, or if the tokenizer's ids or data.max_length
+  // exceed what the model has. Collective.
+  void check_inputs(const text::Tokenizer& tokenizer, const TextModel& model,
+                    const std::vector<ReadFile>& files) const;
+  // Makes Module::save copy the tokenizer.
+  void ship_tokenizer(ModelModule& module, const std::filesystem::path& folder,
+                      const text::Tokenizer& tokenizer) const;
+  // Trains by the recipe. Collective.
+  FitResult fit(Module& module, const data::Dataset& train, const data::Dataset* validation,
+                const std::vector<std::shared_ptr<Callback>>& callbacks) const;
+  // The rows of the dataset, on rank 0, which writes test_summary.json. Collective.
+  Tensor evaluate(Module& module, const data::Dataset& dataset) const;
+  // Throws DataError for a loss that is not finite, unless checkpoint.allow_nonfinite is set: activations may
+  // overflow although all weights are finite.
+  void require_finite_loss(const Metrics& metrics) const;
+  // Writes and logs the results of a test; metrics: empty if the file has no labels.
+  void record(const TestResults& results, const Metrics& metrics, const std::string& file) const;
+
+  const Recipe& recipe_;
+  const Mesh& mesh_;
+  const at::Device device_;
+  const ModelRegistry& models_;
+
+ private:
+  const FineTuningNames names_;
+};
+
+// The program of tasks that fine-tune a model folder with a head (TaskKind::head) on data files: train() and
+// test() are the same for all of them; what differs is virtual. Corpus: the content of a file; it has a
+// `name`, which is the file's, and is default-constructible. Data: its tokenised samples, a data::Dataset.
+// Tuned: the Module, a ModelModule. Every rank makes the same calls.
 template <class Corpus, class Data, class Tuned>
-class FineTuning : public Task {
+class FineTuning : public FineTuningProgram {
  public:
   FitResult train(const std::vector<std::shared_ptr<Callback>>& callbacks) final;
   void test() final;
@@ -58,12 +110,7 @@ class FineTuning : public Task {
     bool is_trained;       // whether the model is only tested
   };
 
-  FineTuning(const TaskContext& context, FineTuningNames names)
-      : recipe_(context.recipe),
-        mesh_(context.mesh),
-        device_(context.device),
-        models_(context.models),
-        names_(std::move(names)) {}
+  using FineTuningProgram::FineTuningProgram;
 
   // Reads data.train and data.validation, as far as the recipe's limits go. Throws DataError for files that
   // the task cannot learn from.
@@ -71,6 +118,7 @@ class FineTuning : public Task {
   // Reads data.test for a model with these labels. The file need not have any.
   virtual Corpus read_for_test(const std::vector<std::string>& labels) = 0;
   virtual bool has_labels(const Corpus& corpus) const = 0;
+  // Of all that training reads of a corpus.
   virtual std::string content_hash(const Corpus& corpus) const = 0;
 
   // By default the recipe's.
@@ -95,22 +143,13 @@ class FineTuning : public Task {
   virtual TestResults write_results(const Corpus& corpus, const Tuned& module, const Tensor& rows,
                                     const Metrics& metrics) const = 0;
 
-  bool is_first() const { return mesh_.world().rank() == 0; }
-  const std::string& head() const { return task_kind(recipe_).head; }
-
-  const Recipe& recipe_;
-  const Mesh& mesh_;
-  const at::Device device_;
-  const ModelRegistry& models_;
-
  private:
-  void compare_inputs(const text::Tokenizer& tokenizer, const TextModel& model,
-                      const std::vector<std::pair<const char*, const Corpus*>>& files) const;
+  ReadFile read_file(const char* setting, const Corpus& corpus) const {
+    return {setting, content_hash(corpus), corpus.name};
+  }
   // Rank 0 tokenises and writes the cache; the other ranks map it.
   std::unique_ptr<Data> make_dataset(const Corpus& corpus, const TextModel& model,
                                      const text::Tokenizer& tokenizer, bool is_scored) const;
-
-  const FineTuningNames names_;
 };
 
 template <class Corpus, class Data, class Tuned>
@@ -118,17 +157,17 @@ FitResult FineTuning<Corpus, Data, Tuned>::train(const std::vector<std::shared_p
   TrainingFiles files = read_for_training();
   std::optional<Corpus>& validation = files.validation;
   const StartingModel start = starting_model(files.train);
-  const text::Tokenizer tokenizer = load_tokenizer(recipe_, start.tokenizer);
+  const text::Tokenizer tokenizer = load_tokenizer(start.tokenizer);
   const std::unique_ptr<Tuned> module = make_module({.model = start.model,
                                                      .labels = files.labels,
                                                      .seed = static_cast<uint64_t>(recipe_.training.seed),
                                                      .scored = validation ? &*validation : nullptr,
                                                      .is_trained = false});
   const TextModel& model = module->net();
-  compare_inputs(tokenizer, model,
-                 {{"data.train", &files.train}, {"data.validation", validation ? &*validation : nullptr}});
-  check_fit(recipe_, tokenizer, model);
-  module->ship_tokenizer(start.tokenizer, tokenizer.lowercase(), prefix_space(recipe_));
+  std::vector<ReadFile> read = {read_file("data.train", files.train)};
+  if (validation) read.push_back(read_file("data.validation", *validation));
+  check_inputs(tokenizer, model, read);
+  ship_tokenizer(*module, start.tokenizer, tokenizer);
   prepare(*module, start.tokenizer, &files.train);
   const auto train_set = make_dataset(files.train, model, tokenizer, /*is_scored=*/false);
   const auto validation_set =
@@ -137,51 +176,27 @@ FitResult FineTuning<Corpus, Data, Tuned>::train(const std::vector<std::shared_p
   before_fit(*module, *train_set, validation_set.get());
   files.train = {};  // frees the texts, which are no longer needed
   if (!evaluations_read_corpus()) validation.reset();
-  return fit_module(recipe_, *module, *train_set, validation_set.get(), mesh_, device_, callbacks);
+  return fit(*module, *train_set, validation_set.get(), callbacks);
 }
 
 template <class Corpus, class Data, class Tuned>
 void FineTuning<Corpus, Data, Tuned>::test() {
-  const RunFolder folder(recipe_.output);
   ModelConfig trained;
-  trained.path = folder.model();
-  const text::Tokenizer tokenizer = load_tokenizer(recipe_, folder.model());
-  const auto labels = trained_labels(models_, head(), folder.model());
-  if (!labels) throw DataError("{}: the model has no {} head", folder.model().string(), names_.head);
-  const Corpus corpus = read_for_test(*labels);
+  trained.path = trained_model();
+  const text::Tokenizer tokenizer = load_tokenizer(trained_model());
+  const std::vector<std::string> labels = labels_of_trained_model();
+  const Corpus corpus = read_for_test(labels);
   const std::unique_ptr<Tuned> module =
-      make_module({.model = trained, .labels = *labels, .seed = 0, .scored = &corpus, .is_trained = true});
-  compare_inputs(tokenizer, module->net(), {{"data.test", &corpus}});
-  check_fit(recipe_, tokenizer, module->net());
-  prepare(*module, folder.model(), nullptr);
+      make_module({.model = trained, .labels = labels, .seed = 0, .scored = &corpus, .is_trained = true});
+  check_inputs(tokenizer, module->net(), {read_file("data.test", corpus)});
+  prepare(*module, trained_model(), nullptr);
   const auto dataset = make_dataset(corpus, module->net(), tokenizer, /*is_scored=*/true);
   evaluate_on(*module, corpus, *dataset);
-  const Evaluation evaluation = evaluate_for_test(recipe_, *module, *dataset, mesh_, device_);
+  const Tensor rows = evaluate(*module, *dataset);
   if (!is_first()) return;
-  const Metrics metrics = has_labels(corpus) ? module->metrics(evaluation.rows) : Metrics();
-  require_finite_loss(recipe_, metrics);
-  const TestResults results = write_results(corpus, *module, evaluation.rows, metrics);
-  if (metrics.empty()) {
-    log::info("{} {}: predictions only", corpus.name, names_.unlabelled);
-    std::filesystem::remove(folder.path() / "test_results.json");  // from other data
-  } else {
-    folder.write_json("test_results.json", results.record);
-    log::info("test       {}", metrics_text(metrics));
-    for (const std::string& line : results.lines)
-      if (!line.empty()) log::info("{}", line);
-  }
-  log::info("predictions {}", (folder.path() / names_.predictions).string());
-}
-
-// Compares over ranks what each has read from its files.
-template <class Corpus, class Data, class Tuned>
-void FineTuning<Corpus, Data, Tuned>::compare_inputs(
-    const text::Tokenizer& tokenizer, const TextModel& model,
-    const std::vector<std::pair<const char*, const Corpus*>>& files) const {
-  std::vector<Input> inputs = inputs_of(tokenizer, model);
-  for (const auto& [name, corpus] : files)
-    if (corpus != nullptr) inputs.push_back({name, "contents " + content_hash(*corpus), corpus->name});
-  require_same_inputs(mesh_.world(), inputs);
+  const Metrics metrics = has_labels(corpus) ? module->metrics(rows) : Metrics();
+  require_finite_loss(metrics);
+  record(write_results(corpus, *module, rows, metrics), metrics, corpus.name);
 }
 
 template <class Corpus, class Data, class Tuned>
@@ -189,7 +204,9 @@ std::unique_ptr<Data> FineTuning<Corpus, Data, Tuned>::make_dataset(const Corpus
                                                                     const TextModel& model,
                                                                     const text::Tokenizer& tokenizer,
                                                                     bool is_scored) const {
-  auto dataset = on_rank_0_first(mesh_, [&] { return tokenize(corpus, model, tokenizer, is_scored); });
+  std::unique_ptr<Data> dataset;
+  mesh_.world().rank_0_first("tokenising", [&] { dataset = tokenize(corpus, model, tokenizer, is_scored); });
+  if (!dataset) dataset = tokenize(corpus, model, tokenizer, is_scored);
   if (is_first()) describe(corpus, *dataset);
   return dataset;
 }

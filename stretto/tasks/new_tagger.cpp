@@ -12,7 +12,7 @@
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/base/temporary_name.h"
-#include "stretto/config/new_tagger.h"
+#include "stretto/config/tasks/new_tagger.h"
 #include "stretto/corpus/word_vectors.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/model_config/heads.h"

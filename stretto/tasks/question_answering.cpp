@@ -13,6 +13,8 @@
 #include "stretto/data/summary.h"
 #include "stretto/tasks/extractive_qa.h"
 #include "stretto/tasks/fine_tuning.h"
+#include "stretto/tasks/preparation.h"
+#include "stretto/trainer/folder/run_folder.h"
 
 namespace stretto {
 namespace {

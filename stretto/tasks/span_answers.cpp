@@ -4,54 +4,42 @@
 #include <cmath>
 #include <limits>
 
-#include "stretto/data/features/questions.h"
-
 namespace stretto {
 namespace {
 
-struct Null {
-  double score = std::numeric_limits<double>::infinity();
-  double start = 0, end = 0;
-};
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+CandidateAnswer candidate(double start, double end) {
+  return {{.start_score = start, .end_score = end, .score = start + end}};
+}
 
 void add_candidates(const data::QuestionDataset& dataset, int64_t sample, const WindowScores& window,
                     const AnswerOptions& options, std::vector<CandidateAnswer>& candidates) {
-  const int64_t first = dataset.begin_of_context(sample), last = dataset.end_of_context(sample);
-  const auto in_context = [&](int64_t token) { return token >= first && token < last; };
-  for (const ScoredToken& start : window.starts) {
-    for (const ScoredToken& end : window.ends) {
-      if (!in_context(start.token) || !in_context(end.token) || end.token < start.token) continue;
-      if (end.token - start.token + 1 > options.max_answer_length) continue;
-      candidates.push_back({.text = {},
-                            .begin = dataset.offsets(sample, start.token).first,
-                            .end = dataset.offsets(sample, end.token).second,
-                            .start_score = start.score,
-                            .end_score = end.score});
-    }
+  const data::AnswerLimits limits = {dataset.begin_of_context(sample), dataset.end_of_context(sample),
+                                     options.max_answer_length};
+  for (const data::AnswerSpan& span : data::answer_spans(window.starts, window.ends, limits)) {
+    CandidateAnswer& added = candidates.emplace_back(candidate(span.start_score, span.end_score));
+    added.begin = dataset.offsets(sample, span.first).first;
+    added.end = dataset.offsets(sample, span.last).second;
   }
 }
 
 void set_probabilities(std::vector<CandidateAnswer>& candidates) {
-  double best = -std::numeric_limits<double>::infinity(), sum = 0;
-  for (const CandidateAnswer& candidate : candidates) best = std::max(best, candidate.score());
-  for (CandidateAnswer& candidate : candidates)
-    sum += candidate.probability = std::exp(candidate.score() - best);
-  for (CandidateAnswer& candidate : candidates) candidate.probability /= sum;
+  double best = -infinity, sum = 0;
+  for (const CandidateAnswer& one : candidates) best = std::max(best, one.score);
+  for (CandidateAnswer& one : candidates) sum += one.probability = std::exp(one.score - best);
+  for (CandidateAnswer& one : candidates) one.probability /= sum;
 }
 
-// `candidates` of all windows of a question.
-QuestionAnswers choose(std::string_view context, std::vector<CandidateAnswer> candidates, const Null& null,
-                       const AnswerOptions& options) {
-  const CandidateAnswer no_answer = {.text = {}, .start_score = null.start, .end_score = null.end};
+// `candidates` of all windows of a question; null: that it has no answer.
+QuestionAnswers choose(std::string_view context, std::vector<CandidateAnswer> candidates,
+                       const CandidateAnswer& null, const AnswerOptions& options) {
   const bool may_be_null = options.null_answers && std::isfinite(null.score);
-  if (may_be_null) candidates.push_back(no_answer);
-  std::ranges::stable_sort(candidates, std::greater{}, &CandidateAnswer::score);
-  if (std::ssize(candidates) > options.n_best_size)
-    candidates.resize(static_cast<size_t>(options.n_best_size));
-  const auto is_null = [](const CandidateAnswer& candidate) { return candidate.end == 0; };
-  if (may_be_null && std::ranges::none_of(candidates, is_null)) candidates.push_back(no_answer);
-  const data::CodePointIndex text(context);
-  for (CandidateAnswer& candidate : candidates) candidate.text = text.slice(candidate.begin, candidate.end);
+  if (may_be_null) candidates.push_back(null);
+  data::keep_best(candidates, options.n_best_size);
+  const auto is_null = [](const CandidateAnswer& one) { return one.end == 0; };
+  if (may_be_null && std::ranges::none_of(candidates, is_null)) candidates.push_back(null);
+  data::read_texts(context, candidates);
   if (candidates.empty()) candidates.emplace_back();  // a context without tokens
   set_probabilities(candidates);
   QuestionAnswers result;
@@ -73,13 +61,12 @@ std::vector<QuestionAnswers> answer_questions(const corpus::QuestionSet& set,
                                               std::span<const WindowScores> windows,
                                               const AnswerOptions& options) {
   std::vector<std::vector<CandidateAnswer>> candidates(set.questions.size());
-  std::vector<Null> nulls(set.questions.size());
+  std::vector<CandidateAnswer> nulls(set.questions.size(), candidate(infinity, 0));
   for (int64_t sample = 0; sample < dataset.size(); ++sample) {
     const auto question = static_cast<size_t>(dataset.question(sample));
     const WindowScores& window = windows[static_cast<size_t>(sample)];
-    const double null_score = window.null_start + window.null_end;
-    if (null_score < nulls[question].score)
-      nulls[question] = {null_score, window.null_start, window.null_end};
+    const CandidateAnswer null = candidate(window.null_start, window.null_end);
+    if (null.score < nulls[question].score) nulls[question] = null;
     add_candidates(dataset, sample, window, options, candidates[question]);
   }
   std::vector<QuestionAnswers> answers;

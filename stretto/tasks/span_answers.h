@@ -8,21 +8,16 @@
 #include <vector>
 
 #include "stretto/corpus/squad.h"
+#include "stretto/data/features/answers.h"
 #include "stretto/data/question_dataset.h"
 
 namespace stretto {
-
-// A token with its score as the begin or end of an answer.
-struct ScoredToken {
-  int64_t token = 0;
-  double score = 0;
-};
 
 // What the model computed for one sample (a question with a window of its context).
 struct WindowScores {
   // Of token 0: their sum is the score that the window has no answer.
   double null_start = std::numeric_limits<double>::infinity(), null_end = 0;
-  std::vector<ScoredToken> starts, ends;  // the n_best_size best ones, best first
+  std::vector<data::ScoredToken> starts, ends;  // the n_best_size best ones, best first
 };
 
 struct AnswerOptions {
@@ -32,13 +27,9 @@ struct AnswerOptions {
   double null_score_diff_threshold = 0;
 };
 
-struct CandidateAnswer {
-  std::string text;            // "" for no answer
-  int64_t begin = 0, end = 0;  // code points of the context
-  double start_score = 0, end_score = 0;
+// Its score is the sum of those of its start and end.
+struct CandidateAnswer : data::Answer {
   double probability = 0;  // among the candidates of its question
-
-  double score() const { return start_score + end_score; }
 };
 
 struct QuestionAnswers {

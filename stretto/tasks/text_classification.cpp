@@ -15,7 +15,9 @@
 #include "stretto/metrics/glue.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/tasks/fine_tuning.h"
+#include "stretto/tasks/preparation.h"
 #include "stretto/tasks/sequence_classification.h"
+#include "stretto/trainer/folder/run_folder.h"
 
 namespace stretto {
 
@@ -23,18 +25,6 @@ namespace {
 
 using data::Table;
 using data::TextDataset;
-
-data::LabelKind label_kind(ProblemType problem) {
-  switch (problem) {
-    case ProblemType::regression:
-      return data::LabelKind::number;
-    case ProblemType::multi_label_classification:
-      return data::LabelKind::classes;
-    case ProblemType::single_label_classification:
-      break;
-  }
-  return data::LabelKind::one_class;
-}
 
 std::vector<std::string> spelled_labels(std::vector<std::string> names) {
   for (std::string& name : names) name = metrics::spelled_label(name);
@@ -59,7 +49,7 @@ class TextClassification : public FineTuning<Table, TextDataset, SequenceClassif
             context,
             {.head = "classification", .unlabelled = "has no labels", .predictions = "predictions.jsonl"}),
         config_(recipe_.task_settings.as<TextClassificationConfig>()),
-        problem_(parse_problem_type(config_.problem(), "text_classification.problem_type")) {}
+        problem_(config_.problem()) {}
 
  private:
   TrainingFiles read_for_training() override;
@@ -112,7 +102,7 @@ Table TextClassification::read(const std::filesystem::path& file, const data::La
   options.columns = {recipe_.data.text.value_or(""), recipe_.data.text_pair.value_or(""),
                      recipe_.data.label.value_or("")};
   options.labels = labels;
-  options.label_kind = label_kind(problem_);
+  options.problem = problem_;
   options.label_separator = config_.label_separator.value_or(",");
   options.require_labels = require_labels;
   options.encoding = corpus::parse_encoding(recipe_.data.encoding.value_or("utf-8"), data_names);

@@ -7,7 +7,7 @@
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/config/data_names.h"
-#include "stretto/config/new_tagger.h"
+#include "stretto/config/tasks/new_tagger.h"
 #include "stretto/config/tasks/token_classification.h"
 #include "stretto/corpus/tagged.h"
 #include "stretto/data/summary.h"
@@ -15,8 +15,10 @@
 #include "stretto/models/capabilities.h"
 #include "stretto/tasks/fine_tuning.h"
 #include "stretto/tasks/new_tagger.h"
+#include "stretto/tasks/preparation.h"
 #include "stretto/tasks/token_tagging.h"
 #include "stretto/text/copy_tokenizer.h"
+#include "stretto/trainer/folder/run_folder.h"
 
 namespace stretto {
 namespace {
@@ -102,7 +104,7 @@ TaggedCorpus TokenClassification::read(const std::filesystem::path& file,
   corpus::TaggedOptions options;
   options.token = recipe_.data.text.value_or("");
   options.tag = recipe_.data.label.value_or("");
-  options.names = data_names;
+  options.names = names_of_words();
   options.names.set("token", recipe_.origins.label("data.text"));
   options.names.set("tag", recipe_.origins.label("data.label"));
   options.tag_names = settings_.tag_names;
@@ -133,7 +135,7 @@ std::unique_ptr<data::TaggedDataset> TokenClassification::tokenize(const TaggedC
       .context = {settings_.context_size, settings_.respect_document_boundaries},
       .cache = recipe_.data.cache.value_or(recipe_.output / "cache"),
       .pad_to_multiple_of = recipe_.data.pad_to_multiple_of,
-      .names = data_names};
+      .names = names_of_words()};
   return std::make_unique<data::TaggedDataset>(corpus, data::LabelSet(model.labels()), tokenizer, options);
 }
 

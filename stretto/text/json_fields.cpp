@@ -15,16 +15,17 @@ void JsonField::expected(const char* what) const {
   const std::string found = value_.is_array()    ? "list"
                             : value_.is_number() ? "the number " + value_.dump()
                                                  : value_.type_name();
-  throw DataError("{}{} expected {}, found {}", place_, place_.ends_with(':') ? "" : ":", what, found);
+  throw DataError("{} expected {}, found {}", begin(), what, found);
 }
+
+std::string JsonField::begin() const { return is_top() ? place_ : place_ + ":"; }
 
 JsonField JsonField::operator[](const char* key) const {
   const auto& object = as_object();
   const auto found = object.find(key);
-  if (found == object.end()) throw DataError("{}: lacks \"{}\"", place_, key);
+  if (found == object.end()) throw DataError("{} lacks \"{}\"", begin(), key);
   // "file: a.b", not "file: .a.b"
-  const bool top = place_.ends_with(':');
-  return {*found, place_ + (top ? " " : ".") + key};
+  return {*found, place_ + (is_top() ? " " : ".") + key};
 }
 
 JsonField JsonField::operator[](size_t index) const {

@@ -44,6 +44,8 @@ class JsonField {
 
  private:
   [[noreturn]] void expected(const char* what) const;
+  bool is_top() const { return place_.ends_with(':'); }  // the whole file: "tokenizer.json:"
+  std::string begin() const;                             // of a message
 
   const nlohmann::json& value_;
   std::string place_;

@@ -6,6 +6,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
+#include "stretto/base/utf8.h"
 #include "stretto/text/bert_normalizer.h"
 #include "stretto/text/precompiled_normalizer.h"
 #include "stretto/text/replace_normalizer.h"
@@ -52,7 +53,8 @@ std::unique_ptr<Normalizer> read_precompiled(const JsonField& section) {
   if (!section.has("precompiled_charsmap")) return std::make_unique<NoNormalizer>();
   const JsonField field = section["precompiled_charsmap"];
   auto charsmap = decode_base64(field.as_string());
-  if (!charsmap) throw DataError("{}: expected base 64", field.place());
+  if (!charsmap)
+    throw DataError("{}: expected base 64, found \"{}\"", field.place(), cut_utf8(field.as_string(), 40));
   return std::make_unique<PrecompiledNormalizer>(std::move(*charsmap), field.place());
 }
 

@@ -33,7 +33,7 @@ void read_added_tokens(const JsonField& file, TokenizerParts& parts) {
 size_t length_of(const JsonField& section, const char* key) {
   const double length = section[key].as_number();
   if (!(length >= 0) || length != std::floor(length))
-    throw DataError("{}.{}: expected a number of tokens", section.place(), key);
+    throw DataError("{}.{}: expected a number of tokens, found {}", section.place(), key, length);
   return static_cast<size_t>(std::min(length, 1e15));
 }
 

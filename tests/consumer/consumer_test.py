@@ -244,27 +244,43 @@ class Extending(InFolder):
                                                     expect=2))
 
     def test_a_task_of_ones_own(self):
-        (self.folder / "lines.txt").write_text("abcabcabc\ncABCab\n" * 8)
+        words = "awful poor fair good great".split()
+        rows = [f"{stars}\ta {word} {thing}\n" for stars, word in enumerate(words, 1) for thing in ("film", "book")] * 4
+        (self.folder / "reviews.tsv").write_text("".join(rows))
+        vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "film", "book", *words]
+        (self.folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
+        (self.folder / "config.json").write_text(json.dumps(
+            {"model_type": "bert", "vocab_size": len(vocabulary), "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+             "intermediate_size": 32, "max_position_embeddings": 16}))
         (self.folder / "recipe.yaml").write_text(
-            "task: character-bigrams\ncharacter_bigrams: {lowercase: true}\n"
-            "data: {train: lines.txt, validation: lines.txt}\n"
-            "training: {epochs: 20, global_batch_size: 4, device: cpu}\noptimizer: {lr: 0.3}\n")
+            "task: star-ratings\nmodel: {config: config.json}\ntokenizer: {path: vocab.txt}\n"
+            "data: {train: reviews.tsv, validation: reviews.tsv, test: reviews.tsv, max_length: 16}\n"
+            "training: {epochs: 20, global_batch_size: 8, device: cpu, precision: fp32}\noptimizer: {lr: 0.01}\n")
         run_task = lambda *settings, **options: run(self.build / "build/task", "recipe.yaml", *settings, "--no-pin",
                                                     folder=self.folder, **options)
-        for ranks, name in (1, "one"), (2, "two"):
-            run_task("-N", ranks, f"output={name}")
-        run_task("character_bigrams.lowercase=false", "output=cased")
-        loss = lambda name: json.loads((self.folder / name / "summary.json").read_text())["best"]["loss"]
-        self.assertLess(loss("one"), 0.1)
-        self.assertAlmostEqual(loss("one"), loss("two"), places=5)
-        self.assertGreater(loss("cased"), 2 * loss("one"))  # b follows a, and so does B
-        self.assertIn("data.validation is required", run_task("data.validation=null", "output=x", expect=2))
-        self.assertIn('did you mean "lowercase"', run_task("character_bigrams.lowercas=true", "output=x", expect=2))
-        self.assertIn("character_bigrams does not apply with task: text-classification",
-                      run_task("task=text-classification", "output=x", expect=2))
+        results = []
+        for ranks in 1, 2:
+            run_task("-N", ranks, f"output={ranks}")
+            results.append(json.loads((self.folder / f"{ranks}/test_results.json").read_text()))
+            self.assertLess(results[-1]["error"], 0.3)
+        self.assertAlmostEqual(results[0]["loss"], results[1]["loss"], places=3)
+        best = (self.folder / "1/predictions.tsv").read_text().splitlines()[-1].split("\t")
+        self.assertEqual(best[1], "a great book")
+        self.assertGreater(float(best[0]), 4)
+        # What it trained is a classifier to everyone else.
+        said = run(PREFIX / "bin/stretto", "predict", "--model", "1/model", "--text", "a great film", folder=self.folder)
+        self.assertIn('"label":"5"', said)
+        run_task("star_ratings.most=6", "output=six", "training.max_steps=1")
+        self.assertEqual(json.loads((self.folder / "six/model/config.json").read_text())["id2label"]["5"], "6")
+        self.assertIn("reviews.tsv:5: expected 1 to 2 stars", run_task("star_ratings.most=2", "output=x", expect=1))
+        self.assertIn("data.text_pair", run_task("data.text_pair=other", "output=x", expect=2))
+        self.assertIn('did you mean "most"', run_task("star_ratings.mos=3", "output=x", expect=2))
+        self.assertIn("star_ratings does not apply with task: text-classification",
+                      run_task("task=text-classification", "star_ratings.most=4", "output=x", expect=2))
+        self.assertIn("model.path is required", run_task("model={config: null}", "output=x", expect=2))
         # The program stretto does not know the task.
         said = run(PREFIX / "bin/stretto", "train", "recipe.yaml", "output=x", folder=self.folder, expect=2)
-        self.assertIn("character_bigrams is not a setting", said)
+        self.assertIn('task: "star-ratings" is not a task', said)
 
     def test_an_optimizer_a_schedule_and_a_strategy_of_ones_own(self):
         rows = [f"{word} film\t{label}\n" for word, label in [("good", 1), ("bad", 0)]] * 16

@@ -1,8 +1,10 @@
 #include "tests/messages/mistakes.h"
 
 #include "stretto/config/data_names.h"
+#include "stretto/config/tasks/token_classification.h"
 #include "stretto/corpus/squad.h"
 #include "stretto/corpus/tagged.h"
+#include "stretto/corpus/tags.h"
 #include "stretto/data/reader.h"
 
 namespace stretto {
@@ -37,20 +39,24 @@ void add_rows(Mistakes& all) {
   add("not UTF-8", "a.csv", "text,label\na,1\ncaf\xe9,0\n");
   add("a NUL byte", "a.tsv", std::string("good\t1\nb\0d\t0\n", 13));
   add("not a number for a regression", "a.csv", "text,label\na,1\nb,good\n",
-      {.label_kind = data::LabelKind::number});
+      {.problem = ProblemType::regression});
   add("an unknown one of several classes", "a.csv", "text,label\na,\"POSITIVE,POSITIV\"\n",
-      {.label_kind = data::LabelKind::classes, .labels = &classes});
+      {.problem = ProblemType::multi_label_classification, .labels = &classes});
 }
 
 void add_corpora(Mistakes& all) {
   using corpus::TaggedOptions;
   const auto tagged = [&](const char* name, const char* file, const std::string& content,
                           TaggedOptions options = {}) {
-    options.names = data_names;
+    options.names = names_of_words();
     all.push_back({std::string("tagged: ") + name, [=] { corpus::parse_tagged(content, file, options); }});
   };
   tagged("a column that is not there", "a.conll", "a\tO\n", {.tag = "3"});
   tagged("no tags", "a.conll", "a\nb\n", {.require_tags = true});
+  tagged("a table of texts", "train.tsv", "sentence\tlabel\na good film\t1\nnot good\t0\n");
+  all.push_back({"tagged: an unknown scheme", [] {
+                   corpus::parse_tag_scheme("IBO", {{"scheme", "--scheme"}});
+                 }});
   tagged("no tokens", "a.jsonl", "{\"text\": \"x\"}");
   tagged("tags that are numbers", "a.jsonl", "{\"tokens\": [\"x\"], \"tags\": [1]}");
   tagged("more tags than tokens", "a.jsonl", "{\"tokens\": [\"x\"], \"tags\": [\"O\", \"O\"]}");

@@ -12,16 +12,16 @@ namespace {
 std::string monitor_of_classes(const Recipe& recipe) {
   const auto& settings = recipe.task_settings.as<TextClassificationConfig>();
   if (settings.glue_task == GlueName::cola) return "matthews_correlation";
-  if (settings.problem() == LabelProblem::regression) return "pearson";
-  return settings.problem() == LabelProblem::multi_label_classification ? "f1_micro" : "accuracy";
+  if (settings.problem() == ProblemType::regression) return "pearson";
+  return settings.problem() == ProblemType::multi_label_classification ? "f1_micro" : "accuracy";
 }
 
 void check_text_classification(const Recipe& recipe) {
   const auto& settings = recipe.task_settings.as<TextClassificationConfig>();
   const auto& origins = recipe.origins;
   const auto problem = settings.problem();
-  const bool is_regression = problem == LabelProblem::regression;
-  const bool is_multi_label = problem == LabelProblem::multi_label_classification;
+  const bool is_regression = problem == ProblemType::regression;
+  const bool is_multi_label = problem == ProblemType::multi_label_classification;
   const auto require = [&](const char* name, bool in_use, bool fits) {
     if (!in_use || fits) return;
     throw ConfigError("{}: it has no meaning with {}: {}; remove one",
@@ -56,9 +56,9 @@ void TextClassificationConfig::fields(settings::Fields& field) {
   field("glue_task", glue_task, "evaluate with the metrics of this task of GLUE");
 }
 
-settings::OneOf<LabelProblem> TextClassificationConfig::problem() const {
+settings::OneOf<ProblemType> TextClassificationConfig::problem() const {
   if (problem_type) return *problem_type;
-  return glue_task == GlueName::stsb ? LabelProblem::regression : LabelProblem::single_label_classification;
+  return glue_task == GlueName::stsb ? ProblemType::regression : ProblemType::single_label_classification;
 }
 
 TaskKind text_classification_kind() {

@@ -1,7 +1,9 @@
 #include "stretto/config/tasks/token_classification.h"
 
-#include "stretto/config/tagger_settings.h"
+#include "stretto/config/data_names.h"
 #include "stretto/config/task_kind.h"
+#include "stretto/config/tasks/new_tagger.h"
+#include "stretto/config/tasks/tagger_settings.h"
 #include "stretto/model_config/heads.h"
 #include "stretto/settings/rule.h"
 
@@ -44,6 +46,15 @@ void TokenClassificationConfig::fields(settings::Fields& field) {
       settings::may_change_on_resume());
 }
 
+OptionNames names_of_words() {
+  OptionNames names = data_names;
+  names.set("token", "data.text");
+  names.set("tag", "data.label");
+  for (const char* option : {"long_sentences", "stride", "tag_names"})
+    names.set(option, std::string("token_classification.") + option);
+  return names;
+}
+
 TaskKind token_classification_kind() {
   return {
       .name = "token-classification",
@@ -54,6 +65,7 @@ TaskKind token_classification_kind() {
                             settings::Settings(TaggerSettings{})}},
       .head = heads::token_classification,
       .default_monitor = [](const Recipe&) { return "f1"; },
+      .new_model = new_tagger_kind(),
       .splits_words = true};
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "stretto/base/option_names.h"
 #include "stretto/settings/fields.h"
 #include "stretto/settings/one_of.h"
 
@@ -49,5 +50,8 @@ struct TokenClassificationConfig {
 };
 
 TaskKind token_classification_kind();
+
+// The recipe's keys for the options of readers and datasets of words: data_names and those of the section.
+OptionNames names_of_words();
 
 }  // namespace stretto

@@ -41,10 +41,13 @@ void run_export(const ExportArguments& arguments) {
   options.token = arguments.token;
   options.tag = arguments.tag;
   options.tag_names = arguments.tag_names;
-  options.names = {
-      {"token", "--text"}, {"tag", "--label"}, {"tag_names", "--tag-names"}, {"encoding", "--encoding"}};
+  options.names = {{"token", "--text"},
+                   {"tag", "--label"},
+                   {"tag_names", "--tag-names"},
+                   {"encoding", "--encoding"},
+                   {"scheme", "--scheme"}};
   options.encoding = corpus::parse_encoding(arguments.encoding, options.names);
-  if (!arguments.scheme.empty()) options.scheme = corpus::parse_tag_scheme(arguments.scheme);
+  if (!arguments.scheme.empty()) options.scheme = corpus::parse_tag_scheme(arguments.scheme, options.names);
   const std::pair<const char*, const std::string&> parts[] = {
       {"train", arguments.train}, {"validation", arguments.validation}, {"test", arguments.test}};
   const std::filesystem::path folder = arguments.output;

@@ -65,7 +65,9 @@ void print_table(const metrics::SpanScores& scores) {
 void score_seqeval(const SeqevalArguments& arguments) {
   if (!arguments.scheme.empty() && arguments.mode != "strict")
     throw ConfigError("--scheme {}: it applies to --mode strict; remove one", arguments.scheme);
-  if (!arguments.scheme.empty()) corpus::parse_tag_scheme(arguments.scheme);  // before the file is read
+  std::optional<corpus::TagScheme> scheme;
+  if (!arguments.scheme.empty())
+    scheme = corpus::parse_tag_scheme(arguments.scheme, {{"scheme", "--scheme"}});
   const bool conlleval = arguments.mode == "conlleval";
   if (arguments.table && conlleval)
     throw ConfigError("--table: it applies to --mode default and strict; remove one");
@@ -89,10 +91,7 @@ void score_seqeval(const SeqevalArguments& arguments) {
   warn_of_strange_tags(arguments.file, gold, predicted);
   if (conlleval) return print(metrics::conlleval(gold, predicted));
   try {
-    std::optional<corpus::TagScheme> scheme;
-    if (arguments.mode == "strict")
-      scheme = arguments.scheme.empty() ? corpus::detect_tag_scheme(gold)
-                                        : corpus::parse_tag_scheme(arguments.scheme);
+    if (arguments.mode == "strict" && !scheme) scheme = corpus::detect_tag_scheme(gold);
     const metrics::SpanScores scores(gold, predicted, scheme);
     arguments.table ? print_table(scores) : print(scores.to_json());
   } catch (const DataError& error) {

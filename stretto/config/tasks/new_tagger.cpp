@@ -1,11 +1,11 @@
-#include "stretto/config/new_tagger.h"
+#include "stretto/config/tasks/new_tagger.h"
 
 #include <functional>
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
-#include "stretto/config/tagger_settings.h"
+#include "stretto/config/tasks/tagger_settings.h"
 #include "stretto/config/tasks/token_classification.h"
 #include "stretto/settings/read.h"
 #include "stretto/settings/rule.h"
@@ -15,15 +15,16 @@
 namespace stretto {
 namespace {
 
-constexpr double largest_tagger = 1e6;  // of any size
+constexpr const char* new_tagger = "sequence-tagger";  // model.type, or the model_type of a file
+constexpr double largest_tagger = 1e6;                 // of any size
 
 // A file of settings, which begins with its model_type.
 struct TaggerFile {
-  std::string model_type = "sequence-tagger";
+  std::string model_type = new_tagger;
   TaggerSettings settings;
 
   void fields(settings::Fields& field) {
-    field("model_type", model_type, "the family", settings::one_of({"sequence-tagger"}));
+    field("model_type", model_type, "the family", settings::one_of({new_tagger}));
     settings.fields(field);
   }
 };
@@ -106,12 +107,11 @@ void TaggerSettings::fields(settings::Fields& field) {
 }
 
 bool is_new_tagger(const ModelConfig& model) {
-  if (model.type) return model.type == "sequence-tagger";
+  if (model.type) return model.type == new_tagger;
   if (!model.config) return false;
   try {
     const auto json = nlohmann::json::parse(MappedFile(*model.config).text());
-    return json.is_object() && json.value("model_type", "") == "sequence-tagger" &&
-           !json.contains("vocab_size");
+    return json.is_object() && json.value("model_type", "") == new_tagger && !json.contains("vocab_size");
   } catch (const std::exception&) {
     return false;
   }
@@ -137,21 +137,14 @@ TaggerSettings read_new_tagger(const Recipe& recipe) {
   return file.settings;
 }
 
+namespace {
+
 void check_new_tagger(const Recipe& recipe) {
   const auto& origins = recipe.origins;
   const auto refuse = [&](const char* setting, const std::string& why) {
     throw ConfigError("{}: {}", origins.label(setting), why);
   };
   const auto& words = recipe.task_settings.as<TokenClassificationConfig>();
-  const char* const chosen = recipe.model.type ? "model.type" : "model.config";
-  if (recipe.task != "token-classification")
-    refuse(chosen, fmt::format("a sequence-tagger is for the task token-classification; {} is {}",
-                               origins.mention("task"), recipe.task));
-  for (const char* other : {"tokenizer.path", "tokenizer.lowercase", "tokenizer.add_prefix_space"}) {
-    if (origins.given(other))
-      refuse(other, fmt::format("a new sequence-tagger makes its own tokenizer; remove this, or {}",
-                                origins.mention(chosen)));
-  }
   if (words.label_all_tokens)
     refuse("token_classification.label_all_tokens", "a sequence-tagger reads whole words; remove this");
   const TaggerSettings tagger = read_new_tagger(recipe);
@@ -169,6 +162,7 @@ void check_new_tagger(const Recipe& recipe) {
         "a conditional random field has a loss per sentence, not per tag; remove this, or set use_crf: false");
 }
 
+// The section has no effect without a new tagger.
 void require_unused_tagger(const Recipe& recipe) {
   TaggerSettings unset;
   if (recipe.task_settings.as<TaggerSettings>() == unset) return;
@@ -178,6 +172,24 @@ void require_unused_tagger(const Recipe& recipe) {
       throw ConfigError("{}: it has no effect without model.type: sequence-tagger; set that, or remove this",
                         recipe.origins.label(name));
   }
+}
+
+}  // namespace
+
+NewModel new_tagger_kind() {
+  return {.type = new_tagger,
+          .section = "sequence_tagger",
+          .is_chosen = is_new_tagger,
+          .resolve =
+              [](Recipe& recipe) {
+                auto& transformer = recipe.task_settings.as<TaggerSettings>().transformer;
+                if (transformer) transformer = hub::resolve_model(*transformer);
+              },
+          .check =
+              [](const Recipe& recipe) {
+                if (!recipe.model.type) require_unused_tagger(recipe);
+                if (is_new_tagger(recipe.model)) check_new_tagger(recipe);
+              }};
 }
 
 }  // namespace stretto

@@ -1,7 +1,8 @@
 #pragma once
 
 #include "stretto/config/recipe.h"
-#include "stretto/config/tagger_settings.h"
+#include "stretto/config/task_kind.h"
+#include "stretto/config/tasks/tagger_settings.h"
 
 namespace stretto {
 
@@ -15,11 +16,7 @@ bool is_new_tagger(const ModelConfig& model);
 // is_new_tagger(recipe.model).
 TaggerSettings read_new_tagger(const Recipe& recipe);
 
-// Throws ConfigError for settings that exclude each other or that a new tagger does not have. REQUIRES:
-// is_new_tagger(recipe.model).
-void check_new_tagger(const Recipe& recipe);
-
-// Throws ConfigError for a setting of the section sequence_tagger, which has no effect without a new tagger.
-void require_unused_tagger(const Recipe& recipe);
+// The same as a kind of new model, for the registry.
+NewModel new_tagger_kind();
 
 }  // namespace stretto

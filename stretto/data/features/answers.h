@@ -1,0 +1,63 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stretto/data/features/questions.h"
+
+// Answers as parts of a context: what evaluation (tasks/span_answers.h) and serving
+// (serve/question_answerer.h) have in common. They score answers differently, as do run_qa and the
+// question-answering pipeline of transformers: run_qa adds the logits of the n best starts and ends of a
+// window, and ranks the sums of all windows; the pipeline multiplies probabilities over a window, of all its
+// tokens, and merges answers that are the same words.
+namespace stretto::data {
+
+// A token with its score as the start or end of an answer.
+struct ScoredToken {
+  int64_t token = 0;
+  double score = 0;
+};
+
+// Which tokens of a window may be an answer.
+struct AnswerLimits {
+  int64_t begin = 0, end = 0;  // those of the context: [begin, end)
+  int64_t longest = 0;         // tokens of an answer
+};
+
+// Tokens [first, last] of a window.
+struct AnswerSpan {
+  int64_t first = 0, last = 0;
+  double start_score = 0, end_score = 0;
+};
+
+// Each pair of a start and an end within the limits, the end not before the start: by start, then by end, in
+// the order given.
+std::vector<AnswerSpan> answer_spans(std::span<const ScoredToken> starts, std::span<const ScoredToken> ends,
+                                     const AnswerLimits& limits);
+
+struct Answer {
+  std::string text = {};       // "" for no answer
+  int64_t begin = 0, end = 0;  // code points of the context
+  double start_score = 0, end_score = 0;
+  double score = 0;  // of both
+};
+
+// The `count` best ones, best first; equal ones in the order given. AnyAnswer: an Answer.
+template <class AnyAnswer>
+void keep_best(std::vector<AnyAnswer>& answers, int64_t count) {
+  std::ranges::stable_sort(answers, std::greater{}, &AnyAnswer::score);
+  if (std::ssize(answers) > count) answers.resize(static_cast<size_t>(count));
+}
+
+// Sets the texts of answers by their places.
+template <class AnyAnswer>
+void read_texts(std::string_view context, std::vector<AnyAnswer>& answers) {
+  const CodePointIndex index(context);
+  for (AnyAnswer& answer : answers) answer.text = index.slice(answer.begin, answer.end);
+}
+
+}  // namespace stretto::data

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "stretto/base/enum_names.h"
+
+namespace stretto {
+
+// What the label of a text is, and what a sequence classification computes from its logits: problem_type in a
+// Hugging Face config.json. One class, a number, or any number of classes.
+enum class ProblemType { single_label_classification, regression, multi_label_classification };
+constexpr auto names_of(ProblemType) {
+  return std::to_array<std::string_view>(
+      {"single_label_classification", "regression", "multi_label_classification"});
+}
+
+// As transformers reads it: without one, a regression if there is a single label, else a classification.
+// Throws ConfigError, which begins with `source`, for an unknown name.
+ProblemType read_problem_type(const nlohmann::json& config, size_t labels, const std::string& source);
+
+}  // namespace stretto
