@@ -255,15 +255,15 @@ class Extending(InFolder):
         (self.folder / "recipe.yaml").write_text(
             "task: star-ratings\nmodel: {config: config.json}\ntokenizer: {path: vocab.txt}\n"
             "data: {train: reviews.tsv, validation: reviews.tsv, test: reviews.tsv, max_length: 16}\n"
-            "training: {epochs: 20, global_batch_size: 8, device: cpu, precision: fp32}\noptimizer: {lr: 0.01}\n")
+            "training: {epochs: 30, global_batch_size: 8, device: cpu, precision: fp64}\noptimizer: {lr: 0.01}\n")
         run_task = lambda *settings, **options: run(self.build / "build/task", "recipe.yaml", *settings, "--no-pin",
                                                     folder=self.folder, **options)
         results = []
         for ranks in 1, 2:
             run_task("-N", ranks, f"output={ranks}")
             results.append(json.loads((self.folder / f"{ranks}/test_results.json").read_text()))
-            self.assertLess(results[-1]["error"], 0.3)
-        self.assertAlmostEqual(results[0]["loss"], results[1]["loss"], places=3)
+            self.assertLess(results[-1]["error"], 0.4)  # 1.2 for 3 stars each
+        self.assertAlmostEqual(results[0]["loss"], results[1]["loss"], places=5)
         best = (self.folder / "1/predictions.tsv").read_text().splitlines()[-1].split("\t")
         self.assertEqual(best[1], "a great book")
         self.assertGreater(float(best[0]), 4)
@@ -272,7 +272,7 @@ class Extending(InFolder):
         self.assertIn('"label":"5"', said)
         run_task("star_ratings.most=6", "output=six", "training.max_steps=1")
         self.assertEqual(json.loads((self.folder / "six/model/config.json").read_text())["id2label"]["5"], "6")
-        self.assertIn("reviews.tsv:5: expected 1 to 2 stars", run_task("star_ratings.most=2", "output=x", expect=1))
+        self.assertIn("reviews.tsv:5: expected 1 to 2 stars", run_task("star_ratings.most=2", "output=x", expect=2))
         self.assertIn("data.text_pair", run_task("data.text_pair=other", "output=x", expect=2))
         self.assertIn('did you mean "most"', run_task("star_ratings.mos=3", "output=x", expect=2))
         self.assertIn("star_ratings does not apply with task: text-classification",
@@ -280,7 +280,7 @@ class Extending(InFolder):
         self.assertIn("model.path is required", run_task("model={config: null}", "output=x", expect=2))
         # The program stretto does not know the task.
         said = run(PREFIX / "bin/stretto", "train", "recipe.yaml", "output=x", folder=self.folder, expect=2)
-        self.assertIn('task: "star-ratings" is not a task', said)
+        self.assertIn('task: "star-ratings" is not one of', said)
 
     def test_an_optimizer_a_schedule_and_a_strategy_of_ones_own(self):
         rows = [f"{word} film\t{label}\n" for word, label in [("good", 1), ("bad", 0)]] * 16
