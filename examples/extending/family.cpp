@@ -32,14 +32,8 @@ class MeanOfWords : public stretto::TextModel {
     return out_->forward(stretto::nn::dropout(means, 0.1, /*site=*/0, layout.first_tokens(), context));
   }
 
-  void initialize(uint64_t seed, const std::vector<std::string>& names) override {
-    stretto::initialize_parameters(*this, seed, names, /*std=*/0.1, "words.weight", /*padding_row=*/0);
-  }
-
-  stretto::WeightReport load_weights(const std::filesystem::path& folder) override {
-    stretto::NamedTensors parameters;
-    for (const auto& item : named_parameters()) parameters[item.key()] = item.value();
-    return stretto::set_weights(stretto::load_hf_weights(folder), parameters, folder.string());
+  stretto::nn::InitialValue initial_value(const std::string& parameter) const override {
+    return stretto::nn::InitRule{.std = 0.1, .table = "words.weight", .padding_row = 0}.of(*this, parameter);
   }
 
   nlohmann::json config_json(const nlohmann::json& original) const override {

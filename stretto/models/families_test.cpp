@@ -46,7 +46,7 @@ TEST_P(FamilyGolden, LogitsLossAndEveryGradient) {
   const auto golden = SafetensorsFile(folder / "golden.safetensors").load_all();
   const auto model =
       make_text_model(bundled_models(), head, read_config_json(folder / "config.json"), "config.json");
-  const WeightReport report = model->load_weights(folder);
+  const WeightReport report = load_weights(*model, folder);
   EXPECT_THAT(report.missing, IsEmpty());
   EXPECT_THAT(report.unexpected, IsEmpty());
   EXPECT_EQ(trained_labels(bundled_models(), head, folder)->size(), model->labels().size());

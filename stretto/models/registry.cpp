@@ -10,6 +10,7 @@
 #include "stretto/models/bert/model.h"
 #include "stretto/models/distilbert/model.h"
 #include "stretto/models/sequence_tagger/model.h"
+#include "stretto/tensor/hf_folder.h"
 
 namespace stretto {
 namespace {

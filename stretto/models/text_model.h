@@ -1,6 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,8 +11,8 @@
 
 #include <torch/nn/module.h>
 
+#include "stretto/nn/initial_values.h"
 #include "stretto/nn/packed.h"
-#include "stretto/tensor/hf_folder.h"
 
 namespace stretto {
 
@@ -84,6 +86,28 @@ struct Capabilities {
   const SequenceLabeller* sequence_labeller = nullptr;  // null: tokens are tagged each by itself
 };
 
+class TextModel;
+
+// How the weight files of an architecture name a model's parameters; by default as the model does.
+struct WeightNames {
+  // Of the model's head, as Hugging Face names it (model_config/heads.h): the head of a folder whose
+  // config.json names another one is left out, as heads share names. "": it is not compared.
+  std::string head = {};
+  std::string prefix = {};              // of the encoder: "bert."
+  std::vector<std::string> parts = {};  // what names begin with in files of the encoder alone: "embeddings."
+  std::function<std::string(std::string)> renamed = {};      // the current name of a weight of an older file
+  std::function<bool(const std::string&)> is_leftover = {};  // belongs to another head: not unexpected
+
+  // A model inside of this one whose weights lie in a folder of its own. This model's folder may then be
+  // without weights.
+  struct Inner {
+    std::string prefix;  // of its parameters in this model: "transformer."
+    const TextModel* model;
+    std::filesystem::path folder;
+  };
+  std::vector<Inner> inner = {};
+};
+
 // A model of any architecture with a head.
 class TextModel : public torch::nn::Module {
  public:
@@ -92,16 +116,11 @@ class TextModel : public torch::nn::Module {
   // [T, layers * H] of hidden states.
   virtual Tensor forward(const Batch& batch, const nn::Context& context) const = 0;
 
-  // Initialises the parameters `names` with random weights, which depend on the seed and the name only.
-  virtual void initialize(uint64_t seed, const std::vector<std::string>& names) = 0;
+  // How the first values of a parameter are drawn where no file has them, such as by nn::InitRule.
+  virtual nn::InitialValue initial_value(const std::string& parameter) const = 0;
 
-  // Loads the weights of a Hugging Face folder, also under older names. Weights that the folder lacks are not changed
-  // but reported.
-  virtual WeightReport load_weights(const std::filesystem::path& folder) = 0;
-
-  // load_weights() then only maps the files: parameters have the data types of the files, and are converted by the caller.
-  void keep_file_types() { keeps_file_types_ = true; }
-  bool keeps_file_types() const { return keeps_file_types_; }
+  // How Hugging Face's files name the parameters.
+  virtual WeightNames weight_names() const { return {}; }
 
   // `original` (the config.json that the model was created from) with this model's values.
   virtual nlohmann::json config_json(const nlohmann::json& original) const = 0;
@@ -109,9 +128,28 @@ class TextModel : public torch::nn::Module {
   virtual const std::vector<std::string>& labels() const = 0;
   virtual TextLimits limits() const = 0;
   virtual Capabilities capabilities() const { return {}; }
-
- private:
-  bool keeps_file_types_ = false;
 };
+
+// Differences between the weights of a folder and a model's parameters.
+struct WeightReport {
+  std::vector<std::string> missing;     // parameters without a weight
+  std::vector<std::string> unexpected;  // weights without a parameter
+};
+
+struct ModelWeights {
+  std::unique_ptr<TensorSource> values;  // of the model's parameters that the folder has
+  WeightReport report;
+};
+
+// The weights of a Hugging Face folder under the names of the model's parameters. Files are mapped and not read
+// yet. Throws DataError, as load_hf_weights does, and for a weight of another shape with both shapes.
+ModelWeights open_weights(const TextModel& model, const std::filesystem::path& folder);
+
+// Random first values of all parameters.
+std::unique_ptr<TensorSource> initial_values(const TextModel& model, uint64_t seed);
+
+// Gives the parameters that the folder has their values, where no engine does it. The others, which are
+// reported, are not changed.
+WeightReport load_weights(TextModel& model, const std::filesystem::path& folder);
 
 }  // namespace stretto

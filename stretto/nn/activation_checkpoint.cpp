@@ -13,7 +13,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-struct Region : torch::CustomClassHolder {
+struct RecomputedRegion : torch::CustomClassHolder {
   std::function<Tensor(const Carry&)> forward;
   std::vector<Tensor> parameters;
   Tensor random_state;
@@ -52,7 +52,7 @@ class RandomState {
 struct ActivationCheckpointFunction : torch::autograd::Function<ActivationCheckpointFunction> {
   static Tensor forward(AutogradContext* context, at::TensorList carry,
                         const Tensor& /*makes the output need a gradient*/,
-                        c10::intrusive_ptr<Region> region) {
+                        c10::intrusive_ptr<RecomputedRegion> region) {
     context->save_for_backward(carry.vec());
     const InsideRegion inside;
     region->random_state = at::detail::getDefaultCPUGenerator().get_state();
@@ -63,7 +63,7 @@ struct ActivationCheckpointFunction : torch::autograd::Function<ActivationCheckp
 
   static variable_list backward(AutogradContext* context, const variable_list& outputs) {
     const auto capsule = context->saved_data["region"].toCapsule();
-    const auto& region = static_cast<const Region&>(*capsule);
+    const auto& region = static_cast<const RecomputedRegion&>(*capsule);
     Carry carry;
     for (const Tensor& saved : context->get_saved_variables())
       carry.push_back(saved.detach().requires_grad_(saved.requires_grad()));
@@ -87,7 +87,7 @@ struct ActivationCheckpointFunction : torch::autograd::Function<ActivationCheckp
 Tensor activation_checkpoint(const std::function<Tensor(const Carry&)>& forward, const Carry& carry,
                              const std::vector<Tensor>& parameters) {
   if (!at::GradMode::is_enabled()) return forward(carry);
-  auto region = c10::make_intrusive<Region>();
+  auto region = c10::make_intrusive<RecomputedRegion>();
   region->forward = forward;
   region->parameters = parameters;
   return ActivationCheckpointFunction::apply(at::TensorList(carry), at::empty({0}).requires_grad_(), region);
@@ -96,7 +96,7 @@ Tensor activation_checkpoint(const std::function<Tensor(const Carry&)>& forward,
 const std::vector<Tensor>* recomputed_parameters(torch::autograd::Node& node) {
   auto* found = dynamic_cast<torch::autograd::CppNode<ActivationCheckpointFunction>*>(&node);
   if (found == nullptr) return nullptr;
-  return &static_cast<const Region&>(*found->ctx_.saved_data["region"].toCapsule()).parameters;
+  return &static_cast<const RecomputedRegion&>(*found->ctx_.saved_data["region"].toCapsule()).parameters;
 }
 
 }  // namespace stretto::nn

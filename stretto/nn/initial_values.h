@@ -1,26 +1,56 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
-#include "stretto/base/tensor_layout.h"
-#include "stretto/tensor/tensor.h"
+#include <torch/nn/module.h>
+
+#include "stretto/tensor/tensor_source.h"
 
 namespace stretto::nn {
 
-// Random initial values. Each is a function of the key and of the row-major index of the element in the
-// global tensor, and thus the same on any mesh, under any strategy and in any precision.
+// How the first values of a parameter are drawn.
+struct InitialValue {
+  enum class Kind { constant, normal, uniform };
+  Kind kind = Kind::constant;
+  double scale = 0;           // the constant; the standard deviation around 0; the bound of [-bound, bound)
+  int64_t zero_row = -1;      // a row of a global table that is zero instead; -1: none
+  std::string drawn_as = {};  // its name for the generator; "": that of the parameter
+};
 
-// The key of a parameter under its name in the model.
-uint64_t initial_key(uint64_t seed, const std::string& name);
+// First values as in Hugging Face's BERT family: normal(0, std); biases are zero, weights of norms one, row
+// `padding_row` of the table `table` is zero.
+struct InitRule {
+  double std = 0.02;
+  std::string table = {};
+  int64_t padding_row = -1;  // -1: none
 
-// Fills this rank's part of a parameter, given by `layout`, with normal(0, std).
-void fill_normal(const Tensor& parameter, const TensorLayout& layout, uint64_t key, double std);
+  // That of a parameter of a model.
+  InitialValue of(const torch::nn::Module& model, const std::string& parameter) const;
+};
 
-// Like fill_normal, with values that are uniform in [-bound, bound).
-void fill_uniform(const Tensor& parameter, const TensorLayout& layout, uint64_t key, double bound);
+// Random first values of parameters. Each is a function of the seed, the parameter's name and the element's
+// number in the global tensor (row-major): the same on any mesh, under any strategy and in any precision.
+class InitialValues : public TensorSource {
+ public:
+  explicit InitialValues(uint64_t seed) : seed_(seed) {}
 
-// Zeroes the global elements `zeros`, as far as this rank has them.
-void zero_elements(const Tensor& parameter, const TensorLayout& layout, const Range& zeros);
+  // `shape`: of the global tensor.
+  void add(const std::string& name, std::vector<int64_t> shape, InitialValue value);
+
+  bool has(const std::string& name) const override { return parameters_.contains(name); }
+  std::vector<int64_t> shape(const std::string& name) const override { return parameters_.at(name).shape; }
+  void read(const std::string& name, const Region& region, const Tensor& values) const override;
+
+ private:
+  struct Parameter {
+    std::vector<int64_t> shape;
+    InitialValue value;
+  };
+  uint64_t seed_;
+  std::map<std::string, Parameter> parameters_;
+};
 
 }  // namespace stretto::nn

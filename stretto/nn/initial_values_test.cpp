@@ -7,6 +7,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/nn/has_layout.h"
+#include "stretto/nn/parameter_values.h"
 
 namespace stretto::nn {
 namespace {
@@ -48,15 +49,18 @@ struct CutNet : torch::nn::Module {
   }
 };
 
-// Assembles the global parameters from those of all positions.
-std::map<std::string, Tensor> together(
-    int positions, const std::function<void(const Tensor&, const TensorLayout&, uint64_t key)>& fill) {
+// The parameters of all positions, put together.
+std::map<std::string, Tensor> together(int positions, const InitialValue& value) {
+  InitialValues source(7);
+  const CutNet whole_net(0, 1);
+  for (const auto& item : whole_net.named_parameters())
+    source.add(item.key(), layout_of(whole_net, item.key()).global, value);
   std::map<std::string, Tensor> whole;
   for (int position = 0; position < positions; ++position) {
-    const CutNet net(position, positions);
+    CutNet net(position, positions);
+    fill_parameters(net, source);
     for (const auto& item : net.named_parameters()) {
       const TensorLayout layout = layout_of(net, item.key());
-      fill(item.value(), layout, initial_key(7, item.key()));
       Tensor& values = whole[item.key()];
       if (!values.defined()) values = at::full({count_elements(layout.global)}, NAN);
       for (const LocalRun& run : layout.runs()) {
@@ -68,19 +72,25 @@ std::map<std::string, Tensor> together(
   return whole;
 }
 
+constexpr auto normal = InitialValue::Kind::normal;
+constexpr auto uniform = InitialValue::Kind::uniform;
+
+// All values of a tensor.
+Tensor drawn(const InitialValue& value, const std::vector<int64_t>& shape, at::ScalarType type = at::kFloat) {
+  InitialValues source(1);
+  source.add("w", shape, value);
+  Tensor values = at::empty(shape, type);
+  source.read("w", whole_region(shape), values);
+  return values;
+}
+
 TEST(InitialValues, AreEqualOnAnyMesh) {
-  const auto normal = [](const Tensor& parameter, const TensorLayout& layout, uint64_t key) {
-    fill_normal(parameter, layout, key, 0.02);
-  };
-  const auto uniform = [](const Tensor& parameter, const TensorLayout& layout, uint64_t key) {
-    fill_uniform(parameter, layout, key, 0.5);
-  };
-  for (const auto& fill : {std::function(normal), std::function(uniform)}) {
-    const auto alone = together(1, fill);
+  for (const InitialValue& value : {InitialValue{normal, 0.02}, InitialValue{uniform, 0.5}}) {
+    const auto alone = together(1, value);
     EXPECT_EQ(alone.size(), 4u);
     EXPECT_FALSE(alone.at("rows.weight").equal(alone.at("columns.weight"))) << "names differ";
     for (const int positions : {2, 4}) {
-      for (const auto& [name, values] : together(positions, fill))
+      for (const auto& [name, values] : together(positions, value))
         EXPECT_TRUE(values.equal(alone.at(name))) << positions << " " << name;
     }
   }
@@ -88,45 +98,33 @@ TEST(InitialValues, AreEqualOnAnyMesh) {
 
 // The parts of torch's threads need not begin at a multiple of four elements.
 TEST(InitialValues, AreEqualInAnyPrecisionAndByAnyNumberOfThreads) {
-  const TensorLayout layout = {{333, 1001}};
-  const Tensor expected = at::empty({333, 1001}), threads = at::empty({333, 1001});
-  fill_normal(expected, layout, 3, 0.02);
+  const Tensor expected = drawn({normal, 0.02}, {333, 1001});
   const int before = at::get_num_threads();
   at::set_num_threads(3);
-  fill_normal(threads, layout, 3, 0.02);
+  EXPECT_TRUE(drawn({normal, 0.02}, {333, 1001}).equal(expected));
   at::set_num_threads(before);
-  EXPECT_TRUE(threads.equal(expected));
-  for (const at::ScalarType type : {at::kDouble, at::kBFloat16}) {
-    const Tensor values = at::empty({333, 1001}, type);
-    fill_normal(values, layout, 3, 0.02);
-    EXPECT_TRUE(values.equal(expected.to(type)));
-  }
+  for (const at::ScalarType type : {at::kDouble, at::kBFloat16})
+    EXPECT_TRUE(drawn({normal, 0.02}, {333, 1001}, type).equal(expected.to(type)));
 }
 
 TEST(InitialValues, HaveTheirDistribution) {
-  const TensorLayout layout = {{1000, 1000}};
-  const Tensor values = at::empty({1000, 1000});
-  fill_normal(values, layout, initial_key(1, "w"), 2);
+  const Tensor values = drawn({normal, 2}, {1000, 1000});
   EXPECT_NEAR(values.mean().item<double>(), 0, 0.01);
   EXPECT_NEAR(values.std().item<double>(), 2, 0.01);
   EXPECT_NEAR((values.abs() < 2).to(at::kDouble).mean().item<double>(), 0.6827, 0.002);
   EXPECT_NEAR((values.abs() < 4).to(at::kDouble).mean().item<double>(), 0.9545, 0.001);
   EXPECT_NEAR((values.slice(1, 0, 999) * values.slice(1, 1, 1000)).mean().item<double>(), 0, 0.02)
       << "neighbours are independent";
-  fill_uniform(values, layout, initial_key(1, "w"), 0.5);
-  EXPECT_NEAR(values.mean().item<double>(), 0, 0.002);
-  EXPECT_NEAR(values.std().item<double>(), 1 / std::sqrt(12.0), 0.001);
-  EXPECT_GE(values.min().item<double>(), -0.5);
-  EXPECT_LT(values.max().item<double>(), 0.5);
+  const Tensor even = drawn({uniform, 0.5}, {1000, 1000});
+  EXPECT_NEAR(even.mean().item<double>(), 0, 0.002);
+  EXPECT_NEAR(even.std().item<double>(), 1 / std::sqrt(12.0), 0.001);
+  EXPECT_GE(even.min().item<double>(), -0.5);
+  EXPECT_LT(even.max().item<double>(), 0.5);
 }
 
 TEST(InitialValues, ARowIsZeroedOnItsRank) {
   for (const int positions : {1, 2}) {
-    const auto whole = together(positions, [](const Tensor& parameter, const TensorLayout& layout, uint64_t) {
-      at::NoGradGuard no_grad;
-      parameter.fill_(1);
-      zero_elements(parameter, layout, {24, 48});
-    });
+    const auto whole = together(positions, {.kind = InitialValue::Kind::constant, .scale = 1, .zero_row = 1});
     EXPECT_EQ(whole.at("rows.weight").sum().item<double>(), 71 * 24);
     EXPECT_EQ(whole.at("columns.weight").slice(0, 24, 48).abs().max().item<double>(), 0);
   }

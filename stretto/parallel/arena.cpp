@@ -16,10 +16,16 @@ int64_t round_up(int64_t elements, int64_t multiple) {
 
 }  // namespace
 
+void read_in_place(std::span<const HeldValues> held) {
+  at::NoGradGuard no_grad;
+  for (const auto& [parameter, elements, values] : held)
+    values.copy_(parameter.tensor.detach().reshape({-1}).slice(0, elements.begin, elements.end));
+}
+
 int64_t Arena::padded(int64_t size) { return round_up(size, alignment); }
 
 Arena::Arena(std::vector<NamedParameter> parameters, const ArenaOptions& options, const ArenaMemory& memory,
-             const PrepareParameters& prepare)
+             const ReadParameters& read)
     : shared_parameters_(options.shared_parameters),
       gradients_are_sharded_(options.gradients == Held::sharded),
       parameters_are_sharded_(options.parameters == Held::sharded),
@@ -66,7 +72,7 @@ Arena::Arena(std::vector<NamedParameter> parameters, const ArenaOptions& options
     if (parameter.info.sparse && shards_.size() == 1)
       use_small_pages(gradients({parameter.begin, parameter.end}));
   }
-  bind_parameters(prepare);
+  bind_parameters(read);
   for (size_t unit = 0; unit < units_.size(); ++unit) {
     const Range& elements = units_[unit].elements;
     if ((elements & gradient_range_).size() == elements.size()) bind_gradients(unit, gradients(elements));
@@ -114,44 +120,51 @@ void Arena::bind_values(size_t unit, const Tensor& memory) {
 }
 
 // The memory that the parameters had before is given back to the system on the way, so that two copies of a model never exist.
-void Arena::bind_parameters(const PrepareParameters& prepare) {
-  for (size_t first = 0; first < parameters_.size();) {
-    std::vector<NamedParameter> few;
+void Arena::bind_parameters(const ReadParameters& read) {
+  for (size_t first = 0, end = 0; first < parameters_.size(); first = end) {
+    std::vector<HeldValues> few;
     int64_t bytes = 0;
-    while (first + few.size() < parameters_.size()) {
-      const NamedParameter& next = parameters_[first + few.size()].info;
-      // `prepare` may convert what is 16-bit in a file.
-      const int64_t size = next.tensor.numel() * std::max<int64_t>(4, next.tensor.element_size());
-      if (!few.empty() && bytes + size > prepared_bytes) break;
+    for (; end < parameters_.size(); ++end) {
+      const auto size = static_cast<int64_t>(parameters_[end].info.tensor.numel() *
+                                             parameters_[end].info.tensor.element_size());
+      if (!few.empty() && bytes + size > read_at_once) break;
       bytes += size;
-      few.push_back(next);
+      few.push_back(held_values(parameters_[end]));
     }
-    if (prepare) prepare(few);
-    for (size_t i = 0; i < few.size(); ++i) bind(parameters_[first + i]);
-    first += few.size();
-    if (bytes > prepared_bytes / 2) trim_tensor_memory();
+    read(few);
+    for (size_t i = 0; i < few.size(); ++i) bind(parameters_[first + i], few[i]);
+    few.clear();
+    if (bytes > read_at_once / 2) trim_tensor_memory();
   }
 }
 
-void Arena::bind(Parameter& parameter) {
+// The memory of the values is that of the master weights where these have the parameter's dtype.
+HeldValues Arena::held_values(const Parameter& parameter) const {
+  const NamedParameter& info = parameter.info;
+  const bool of_shard = shared_parameters_ || parameters_are_sharded_;
+  const Range whole = {parameter.begin, parameter.end}, held = of_shard ? owned_ & whole : whole;
+  HeldValues result = {info, held.shifted(-parameter.begin), {}};
+  const bool direct =
+      buffers_.master.scalar_type() == info.tensor.scalar_type() && (of_shard || !master_is_sharded());
+  const int64_t first = master_is_sharded() ? owned_.begin : 0;
+  result.values = direct && held.size() > 0 ? buffers_.master.slice(0, held.begin - first, held.end - first)
+                                            : at::empty({held.size()}, info.tensor.options());
+  return result;
+}
+
+void Arena::bind(Parameter& parameter, const HeldValues& held) {
   at::NoGradGuard no_grad;
   Tensor tensor = parameter.info.tensor;
-  const Tensor flat = tensor.detach().reshape({-1});
-  const Range whole = {parameter.begin, parameter.end}, mine = answered_for() & whole,
-              written = shared_parameters_ || parameters_are_sharded_ ? mine : whole;
-  const int64_t first_value = parameters_are_sharded_ ? owned_.begin : 0;
-  const auto of_flat = [&](const Range& range) {
-    return flat.slice(0, range.begin - parameter.begin, range.end - parameter.begin);
+  const Range whole = {parameter.begin, parameter.end}, read = held.elements.shifted(parameter.begin);
+  const auto store = [&](const Tensor& buffer, int64_t first, const Range& range) {
+    if (range.size() == 0) return;
+    const Tensor target = buffer.slice(0, range.begin - first, range.end - first);
+    const Tensor values = held.values.slice(0, range.begin - read.begin, range.end - read.begin);
+    if (target.const_data_ptr() != values.const_data_ptr()) target.copy_(values);
   };
-  if (written.size() > 0) {
-    parameter_values()
-        .slice(0, written.begin - first_value, written.end - first_value)
-        .copy_(of_flat(written));
-  }
-  if (buffers_.compute.defined()) {
-    const int64_t first = master_is_sharded() ? owned_.begin : 0;
-    if (mine.size() > 0) buffers_.master.slice(0, mine.begin - first, mine.end - first).copy_(of_flat(mine));
-  }
+  store(parameter_values(), parameters_are_sharded_ ? owned_.begin : 0, read);
+  if (buffers_.compute.defined())
+    store(buffers_.master, master_is_sharded() ? owned_.begin : 0, answered_for() & whole);
   tensor.mutable_grad() = Tensor();
   if (parameters_are_sharded_) {
     const Unit& unit = units_[parameter.unit];

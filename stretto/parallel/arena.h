@@ -36,8 +36,18 @@ struct ArenaMemory {
   Allocator parameters = plain_memory();  // what the model computes with
 };
 
-// Called with consecutive parameters before their values are read.
-using PrepareParameters = std::function<void(std::span<const NamedParameter>)>;
+// The elements of a parameter whose first values a rank holds, and where they are read to.
+struct HeldValues {
+  const NamedParameter& parameter;
+  Range elements;  // local, row-major
+  Tensor values;   // a vector of the parameter's dtype, on its device
+};
+
+// Reads the first values of consecutive parameters.
+using ReadParameters = std::function<void(std::span<const HeldValues>)>;
+
+// From the parameters themselves, as a module holds them.
+void read_in_place(std::span<const HeldValues> held);
 
 // The trainable parameters of a model in a few flat buffers. After construction each parameter is a view of `compute`
 // (or of `master` if the model computes in the master dtype) and its gradient a view of `grad`, so that autograd
@@ -69,14 +79,15 @@ class Arena {
     c10::Storage values;  // of its parameters, if parameters are sharded
   };
 
-  // Moves the data of `parameters` into the buffers. The tensors keep their identity: hooks, optimizers and modules
-  // that refer to them stay valid. With shared parameters each rank writes its shard only: their values are complete once
-  // every rank has constructed its arena. Parameters are moved a few at a time, about `prepared_bytes` of them or one that is
-  // larger: `prepare` is called before each few, and their earlier memory is released after it. REQUIRES: all parameters are
-  // on one device. Throws ConfigError if there are none.
+  // Moves `parameters` into the buffers. The tensors keep their identity: hooks, optimizers and modules that
+  // refer to them stay valid. With shared parameters each rank writes its shard only: their values are
+  // complete once every rank has constructed its arena. Parameters are moved a few at a time, about
+  // `read_at_once` bytes of them or one that is larger: `read` is called for each few, and their earlier
+  // memory is released after it. REQUIRES: all parameters are on one device. Throws ConfigError if there are
+  // none.
   Arena(std::vector<NamedParameter> parameters, const ArenaOptions& options, const ArenaMemory& memory = {},
-        const PrepareParameters& prepare = {});
-  static constexpr int64_t prepared_bytes = 16 << 20;
+        const ReadParameters& read = read_in_place);
+  static constexpr int64_t read_at_once = 16 << 20;
 
   // Elements that a parameter of `size` elements takes: whole cache lines.
   static int64_t padded(int64_t size);
@@ -140,8 +151,9 @@ class Arena {
   Range answered_for() const;
   void cut_shards(const ArenaOptions& options, int64_t end);
   void make_storage(Unit& unit) const;
-  void bind(Parameter& parameter);
-  void bind_parameters(const PrepareParameters& prepare);
+  HeldValues held_values(const Parameter& parameter) const;
+  void bind(Parameter& parameter, const HeldValues& held);
+  void bind_parameters(const ReadParameters& read);
   Tensor grad_view(const Parameter& parameter) const;
   void verify_data(const Parameter& parameter) const;
   void verify_grad(const Parameter& parameter) const;

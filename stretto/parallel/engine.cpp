@@ -9,8 +9,8 @@
 namespace stretto {
 
 Engine::Engine(torch::nn::Module& module, const Mesh& mesh, const EngineOptions& options,
-               std::unique_ptr<optim::Optimizer> optimizer)
-    : parts_(std::make_unique<EngineParts>(module, mesh, options, std::move(optimizer))) {}
+               std::unique_ptr<optim::Optimizer> optimizer, const TensorSource* values)
+    : parts_(std::make_unique<EngineParts>(module, mesh, options, std::move(optimizer), values)) {}
 
 Engine::~Engine() { parts_->catch_up(); }
 

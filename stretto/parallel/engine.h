@@ -15,6 +15,7 @@
 namespace stretto {
 
 class Mesh;
+class TensorSource;
 
 // A step of the optimizer.
 struct StepInput {
@@ -41,12 +42,15 @@ struct StateNames {
 //   engine.step({rates, 1 / count});              scales, updates, zeroes the gradients
 class Engine {
  public:
-  // Moves the module's parameters into an arena and broadcasts, over Axes::sum, the first rank's parameters
-  // and buffers. `mesh` must outlive the engine. The module must not be moved or given further parameters
-  // afterwards. Without an optimizer, the caller steps the parameters. Collective. Throws ConfigError for
-  // parameters that cannot be trained, and if `optimizer` does not support the strategy's sharding.
+  // Moves the module's parameters into an arena. Their values, equal on all ranks of Axes::sum, are the first
+  // rank's: from `values` those that it has, else those of the module; buffers likewise are those of the
+  // module. Each rank reads what it holds, a few parameters at a time, so that a model is never in memory as
+  // a whole where a strategy shards it. `mesh` must outlive the engine. The module must not be moved or given
+  // further parameters afterwards. Without an optimizer, the caller steps the parameters. Collective. Throws
+  // ConfigError for parameters that cannot be trained, and if `optimizer` does not support the strategy's
+  // sharding.
   Engine(torch::nn::Module& module, const Mesh& mesh, const EngineOptions& options,
-         std::unique_ptr<optim::Optimizer> optimizer);
+         std::unique_ptr<optim::Optimizer> optimizer, const TensorSource* values = nullptr);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

@@ -2,9 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -41,10 +39,6 @@ struct EngineOptions {
   // A folder: the optimizer's state lies in files there (tensor/file_memory.h) and is in memory during the step only. "": in
   // memory.
   std::filesystem::path offload_optimizer = {};
-  // Called with the names of some parameters before their values are read for the first time. A module that loads or
-  // initialises them then, instead of in its constructor, is never in memory as a whole where a strategy shards it. Every rank
-  // calls it with the same names in the same order, each name once.
-  std::function<void(std::span<const std::string>)> load_parameters = {};
   OptionNames names = {};
 };
 

@@ -5,33 +5,13 @@
 
 #include "stretto/base/enum_names.h"
 #include "stretto/base/error.h"
-#include "stretto/base/hash.h"
 #include "stretto/comm/holders.h"
+#include "stretto/parallel/first_values.h"
 #include "stretto/parallel/replicas.h"
 #include "stretto/tensor/file_memory.h"
 
 namespace stretto {
 namespace {
-
-// Loads parameters, and broadcasts rank 0's if they differ.
-void load_equal(Group& group, const EngineOptions& options, const NamedTensorList& parameters) {
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : parameters) names.push_back(name);
-  if (options.load_parameters) options.load_parameters(names);
-  if (group.size() == 1) return;
-  // Ranks that used the same seed or file agree already: comparing hashes is faster than broadcasting.
-  std::vector<uint64_t> checksums;
-  for (const auto& [name, tensor] : parameters) checksums.push_back(checksum(tensor));
-  if (first_divergent_rank(group, hash64(checksums))) broadcast_tensors(group, parameters);
-}
-
-PrepareParameters load_some(Group& group, const EngineOptions& options) {
-  return [&](std::span<const NamedParameter> some) {
-    NamedTensorList parameters;
-    for (const NamedParameter& parameter : some) parameters.emplace_back(parameter.name, parameter.tensor);
-    load_equal(group, options, parameters);
-  };
-}
 
 bool steps_shards(const DataParallel& ranks, const Sharding& sharding) {
   return sharding.optimizer == Held::sharded && ranks.shard.size() > 1;
@@ -46,7 +26,8 @@ bool use_rows(const DataParallel& ranks, const EngineOptions& options, const Sha
 }
 
 ModuleTensors collect(torch::nn::Module& module, const DataParallel& ranks, const EngineOptions& options,
-                      const Sharding& sharding, const optim::Optimizer* optimizer) {
+                      const Sharding& sharding, const optim::Optimizer* optimizer,
+                      const TensorSource* values) {
   ModuleTensors tensors = collect_tensors(module, options.groups, options.min_unit_elements);
   const bool rows = use_rows(ranks, options, sharding, optimizer);
   for (NamedParameter& parameter : tensors.trainable) {
@@ -66,7 +47,7 @@ ModuleTensors collect(torch::nn::Module& module, const DataParallel& ranks, cons
     parameter.sparse = rows && on_cpu;
     parameter.steps_rows = keeps_idle || (parameter.sparse && !steps_shards(ranks, sharding));
   }
-  load_equal(ranks.all, options, tensors.frozen);
+  FirstValues(ranks.all, values).fill(tensors.frozen);
   broadcast_tensors(ranks.all, tensors.buffers);
   return tensors;
 }
@@ -142,9 +123,9 @@ void cast_to_compute(const NamedTensorList& tensors, at::ScalarType dtype) {
 
 // The rest is known once the other parts are made.
 EngineFacts first_facts(torch::nn::Module& module, const DataParallel& ranks, const EngineOptions& options,
-                        const optim::Optimizer* optimizer) {
+                        const optim::Optimizer* optimizer, const TensorSource* values) {
   const Sharding sharding = row_of(options);
-  return {.tensors = collect(module, ranks, options, sharding, optimizer),
+  return {.tensors = collect(module, ranks, options, sharding, optimizer, values),
           .sharding = sharding,
           .precision = options.precision};
 }
@@ -152,14 +133,14 @@ EngineFacts first_facts(torch::nn::Module& module, const DataParallel& ranks, co
 }  // namespace
 
 EngineParts::EngineParts(torch::nn::Module& module, const Mesh& mesh, const EngineOptions& engine_options,
-                         std::unique_ptr<optim::Optimizer> stepper)
+                         std::unique_ptr<optim::Optimizer> stepper, const TensorSource* values)
     : options(engine_options),
       ranks(mesh, find_sharding(options.strategy)),
-      facts(first_facts(module, ranks, options, stepper.get())),
+      facts(first_facts(module, ranks, options, stepper.get(), values)),
       optimizer(std::move(stepper)),
       arena_options(make_arena_options(options, facts.sharding, ranks, optimizer.get())),
       arena(facts.tensors.trainable, arena_options, arena_memory(arena_options, ranks.shard),
-            load_some(ranks.all, options)),
+            [first = FirstValues(ranks.all, values)](std::span<const HeldValues> held) { first.read(held); }),
       reducer(arena, ranks.shard, reducer_options(options, arena, ranks.shard)) {
   if (arena.parameters_are_shared()) ranks.shard.barrier();  // each rank has written its shard
   if (arena.parameters_are_sharded())

@@ -15,11 +15,13 @@
 
 namespace stretto {
 
+class TensorSource;
+
 // What an engine is made of, and what its public classes (engine.h, backward.h, gradient_view.h, weight_view.h) share. For
 // parallel/ only.
 struct EngineParts {
   EngineParts(torch::nn::Module& module, const Mesh& mesh, const EngineOptions& engine_options,
-              std::unique_ptr<optim::Optimizer> stepper);
+              std::unique_ptr<optim::Optimizer> stepper, const TensorSource* values);
 
   const ModuleTensors& tensors() const { return facts.tensors; }
   // The name of a trainable parameter by its index; "" for -1.

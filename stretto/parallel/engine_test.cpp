@@ -5,20 +5,23 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/file_faults.h"
+#include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/has_layout.h"
 #include "stretto/nn/layers.h"
+#include "stretto/nn/parameter_values.h"
 #include "stretto/optim/optimizers.h"
 #include "stretto/parallel/gradient_fixture.h"
 #include "stretto/parallel/mesh_fixture.h"
+#include "stretto/tensor/region_fixture.h"
+#include "stretto/tensor/safetensors.h"
 
 namespace stretto {
 namespace {
@@ -130,70 +133,147 @@ INSTANTIATE_TEST_SUITE_P(Rows, Strategies,
                                             ::testing::Values("fp32", "bf16", "fp64"),
                                             ::testing::Values(1, 2, 3)));
 
-// An Mlp whose parameters have values only once the engine asks for them.
-struct DeferredMlp : Mlp {
-  DeferredMlp() {
-    at::NoGradGuard no_grad;
-    for (Tensor& parameter : parameters()) parameter.fill_(NAN);
+// A source of an Mlp's parameters that counts the elements which are read.
+struct CountingSource : MemorySource {
+  explicit CountingSource(double seed) : MemorySource(parameters_of(Mlp(seed))) {}
+  static NamedTensors parameters_of(const Mlp& net) {
+    NamedTensors parameters;
+    for (const auto& item : net.named_parameters()) parameters[item.key()] = item.value();
+    return parameters;
   }
-  void fill(std::span<const std::string> names, double seed) {
-    const Mlp source(seed);
-    at::NoGradGuard no_grad;
-    for (const std::string& name : names) {
-      EXPECT_TRUE(loaded.insert(name).second) << name << " was loaded before";
-      named_parameters()[name].copy_(source.named_parameters()[name]);
-    }
+  void read(const std::string& name, const Region& region, const Tensor& values) const override {
+    elements_read += region.elements();
+    MemorySource::read(name, region, values);
   }
-  std::set<std::string> loaded;
+  mutable int64_t elements_read = 0;
 };
 
-// Also if ranks load different values: those of rank 0 count.
-TEST(Engine, LoadsParametersWhenItMovesThem) {
+// Also if the sources of ranks differ: that of rank 0 counts.
+TEST(Engine, ReadsParametersFromItsSource) {
   for (const char* strategy : {"ddp", "zero1", "zero2", "fsdp"}) {
-    for (const bool shares : {true, false}) {
-      run_rank_threads(3, [&](Group& group) {
-        DeferredMlp net;
-        const Mesh mesh = mesh_of(group, strategy);
-        Engine engine(net, mesh,
-                      {.strategy = strategy,
-                       .precision = Precision::bf16,
-                       .shared_parameters = shares,
-                       .load_parameters =
-                           [&](std::span<const std::string> names) { net.fill(names, 1 + group.rank()); }},
-                      optim::adamw({}));
-        EXPECT_EQ(net.loaded.size(), net.parameters().size());
-        const Mlp expected(1);
-        const auto parameters = expected.named_parameters();
-        const NamedTensors weights = engine.weights().all();
-        for (const auto& item : parameters)
-          EXPECT_TRUE(at::allclose(weights.at(item.key()).to(at::kFloat), item.value())) << item.key();
-        engine.compare_replicas();
-      });
+    for (const char* precision : {"fp32", "bf16", "fp64"}) {
+      for (const bool shares : {true, false}) {
+        for (const bool differ : {true, false}) {
+          run_rank_threads(3, [&](Group& group) {
+            Mlp net(7);
+            const CountingSource source(differ ? 1 + group.rank() : 1);
+            nn::drop_values(net, source, at::kCPU);
+            const Mesh mesh = mesh_of(group, strategy);
+            Engine engine(
+                net, mesh,
+                {.strategy = strategy, .precision = parse_precision(precision), .shared_parameters = shares},
+                optim::adamw({}), &source);
+            const Mlp expected(1);
+            const auto parameters = expected.named_parameters();
+            const NamedTensors weights = engine.weights().all();
+            for (const auto& item : parameters)
+              EXPECT_TRUE(weights.at(item.key()).to(at::kFloat).equal(item.value())) << item.key();
+            engine.compare_replicas();
+          });
+        }
+      }
     }
   }
 }
 
-TEST(Engine, GathersWeightsAtTheFirstRankInAFile) {
-  const TempFolder folder;
-  for (const bool there : {true, false}) {
-    for (const char* strategy : {"ddp", "zero2", "fsdp"}) {
+// All others than rank 0, which compares, read what they hold and no more.
+TEST(Engine, RanksReadTheirPartsOfParameters) {
+  for (const bool shares : {true, false}) {
+    run_rank_threads(4, [&](Group& group) {
+      Mlp net;
+      const CountingSource source(1);
+      const Mesh mesh = mesh_of(group, "fsdp");
+      const Engine engine(net, mesh, {.strategy = "fsdp", .shared_parameters = shares}, optim::adamw({}),
+                          &source);
+      int64_t elements = 0;
+      for (const Tensor& parameter : net.parameters())
+        elements += parameter.requires_grad() ? parameter.numel() : 0;
+      if (group.rank() == 0) {
+        EXPECT_EQ(source.elements_read, elements);
+      } else {
+        EXPECT_LE(source.elements_read, engine.facts().elements / 4);
+      }
+    });
+  }
+}
+
+// What the source lacks is the module's, frozen or not.
+TEST(Engine, KeepsParametersThatTheSourceLacks) {
+  run_rank_threads(2, [&](Group& group) {
+    Mlp net(1 + group.rank());
+    auto parameters = net.named_parameters();
+    const std::string last = parameters.back().key(), first = parameters.front().key();
+    parameters[first].set_requires_grad(false);
+    const MemorySource source({{first, at::full_like(parameters[first], 5)}});
+    const Mesh mesh = mesh_of(group, "zero1");
+    Engine engine(net, mesh, {.strategy = "zero1"}, optim::adamw({}), &source);
+    const NamedTensors weights = engine.weights().all();
+    EXPECT_TRUE(weights.at(first).eq(5).all().item<bool>());
+    EXPECT_TRUE(weights.at(last).equal(Mlp(1).named_parameters()[last]));
+  });
+}
+
+// As often as they are read, in any parts, and also if the reader throws.
+TEST(Engine, GivesTheFirstRankTheWeightsAsItReadsThem) {
+  for (const char* strategy : {"ddp", "zero1", "zero2", "fsdp", "hsdp"}) {
+    for (const char* precision : {"fp32", "bf16"}) {
       for (const bool shares : {true, false}) {
-        run_rank_threads(3, [&](Group& group) {
+        run_rank_threads(4, [&](Group& group) {
           Mlp net;
           const Mesh mesh = mesh_of(group, strategy);
-          Engine engine(net, mesh,
-                        {.strategy = strategy, .precision = Precision::bf16, .shared_parameters = shares},
-                        optim::adamw({.lr = 0.05}));
+          Engine engine(
+              net, mesh,
+              {.strategy = strategy, .precision = parse_precision(precision), .shared_parameters = shares},
+              optim::adamw({.lr = 0.05}));
           engine.backward(net.forward(inputs(group.rank())), Reduce::last);
           engine.finish();
           engine.step({.rates = {.lr = 0.05}});
-          const NamedTensors first =
-              engine.weights().at_first(there ? folder.path() : folder.path() / "missing");
           const NamedTensors all = engine.weights().all();
-          EXPECT_EQ(first.size(), group.rank() == 0 ? all.size() : 0);
-          for (const auto& [name, tensor] : first) EXPECT_TRUE(tensor.equal(all.at(name))) << name;
+          bool used = false;
+          engine.weights().at_first([&](const ListedSource& first) {
+            used = true;
+            EXPECT_EQ(first.types().size(), all.size());
+            std::mt19937 random(4);
+            for (const auto& [name, tensor] : all) {
+              EXPECT_EQ(first.types().at(name).dtype, tensor.scalar_type());
+              EXPECT_TRUE(first.copy(name).equal(tensor)) << name;
+              const Region region = random_region(tensor.sizes(), random);
+              const Tensor values = at::empty({region.elements()}, tensor.options());
+              first.read(name, region, values);
+              EXPECT_TRUE(values.equal(part_of(tensor, region))) << name;
+            }
+          });
+          EXPECT_EQ(used, group.rank() == 0);
+          const auto fail = [](const ListedSource&) { throw Error("no room"); };
+          if (group.rank() == 0) {
+            EXPECT_THROW(engine.weights().at_first(fail), Error);
+          } else {
+            engine.weights().at_first(fail);
+          }
+          engine.compare_replicas();
         });
       }
+    }
+  }
+}
+
+// Whatever the strategy and the number of ranks, the file is the same.
+TEST(Engine, WeightsOfAnyStrategyAreTheSameFile) {
+  const TempFolder folder;
+  const auto saved = [&](const char* strategy, int ranks, bool shares) {
+    const auto file = folder.path() / "model.safetensors";
+    run_rank_threads(ranks, [&](Group& group) {
+      Mlp net;
+      const Mesh mesh = mesh_of(group, strategy);
+      Engine engine(net, mesh, {.strategy = strategy, .shared_parameters = shares}, optim::adamw({}));
+      engine.weights().at_first([&](const ListedSource& weights) { save_safetensors(file, weights); });
+    });
+    return read_file(file);
+  };
+  const std::string expected = saved("ddp", 1, true);
+  for (const char* strategy : {"ddp", "zero1", "zero2", "fsdp"}) {
+    for (const int ranks : {1, 2, 3, 4}) {
+      for (const bool shares : {true, false}) EXPECT_EQ(saved(strategy, ranks, shares), expected) << strategy;
     }
   }
 }

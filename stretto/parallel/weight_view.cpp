@@ -4,12 +4,10 @@
 #include <cstring>
 #include <numeric>
 
-#include "stretto/base/error.h"
 #include "stretto/base/hash.h"
-#include "stretto/base/log.h"
 #include "stretto/parallel/engine_parts.h"
+#include "stretto/parallel/gathered_weights.h"
 #include "stretto/parallel/replicas.h"
-#include "stretto/tensor/file_memory.h"
 #include "stretto/tensor/finite.h"
 
 namespace stretto {
@@ -41,68 +39,36 @@ NamedTensors WeightView::all() {
   return named(master);
 }
 
-NamedTensors WeightView::at_first(const std::filesystem::path& folder) {
+void WeightView::at_first(const std::function<void(const ListedSource&)>& use) {
   catch_up();
   engine_->synchronise_buffers();
   const bool first = engine_->ranks.all.rank() == 0;
-  Tensor master = engine_->arena.buffers().master;
-  if (engine_->arena.master_is_sharded() &&
-      (engine_->ranks.replicas == nullptr || engine_->ranks.replicas->rank() == 0)) {
-    const at::ScalarType dtype = master.scalar_type();
-    bool in_file = first;
-    if (first) {
-      try {
-        master = file_memory(folder, engine_->arena.elements(), dtype);
-      } catch (const IoError& error) {
-        log::warning("{}; the weights are collected in memory instead", error.what());
-        master = at::empty({engine_->arena.elements()}, dtype);
-        in_file = false;
-      }
-    }
-    gather_at_first(master, in_file);
+  if (!engine_->arena.master_is_sharded()) {
+    if (first) use(MemorySource(named(engine_->arena.buffers().master)));
+    return;
   }
-  return first ? named(master) : NamedTensors();
+  if (engine_->ranks.replicas != nullptr && engine_->ranks.replicas->rank() != 0) return;
+  if (first) {
+    use(GatheredWeights(engine_->arena, engine_->ranks.shard, others()));
+  } else {
+    send_weights(engine_->arena, engine_->ranks.shard);
+  }
 }
 
-// Gathers every rank's shard of the master weights in `whole` on the first rank, which may be on another device.
-void WeightView::gather_at_first(const Tensor& whole, bool in_file) const {
-  constexpr int64_t most = 32 << 10;  // elements per message, of which 64 may wait in shared memory
-  Group& group = engine_->ranks.shard;
-  const Tensor& mine = engine_->arena.buffers().master;
-  const bool first = group.rank() == 0;
-  Tensor received;
-  for (size_t rank = 0; rank < engine_->arena.shards().size(); ++rank) {
-    const Range& shard = engine_->arena.shards()[rank];
-    const int sender = static_cast<int>(rank);
-    if (!first && group.rank() != sender) continue;
-    for (int64_t begin = shard.begin; begin < shard.end; begin += most) {
-      const int64_t end = std::min(begin + most, shard.end);
-      Tensor part;
-      if (group.rank() == sender) part = mine.slice(0, begin - shard.begin, end - shard.begin);
-      if (!first) {
-        group.send(part, 0).wait();
-        continue;
-      }
-      if (sender != 0) {
-        if (!received.defined()) received = at::empty({most}, mine.options());
-        part = received.slice(0, 0, end - begin);
-        group.recv(part, sender).wait();
-      }
-      const Tensor target = whole.slice(0, begin, end);
-      target.copy_(part);
-      if (in_file) leave_to_file(target);
-    }
+// Frozen parameters and buffers.
+NamedTensors WeightView::others() const {
+  NamedTensors tensors;
+  for (const NamedTensorList* list : {&engine_->facts.tensors.frozen, &engine_->facts.tensors.buffers}) {
+    for (const auto& [name, tensor] : *list) tensors[name] = tensor.detach();
   }
+  return tensors;
 }
 
 NamedTensors WeightView::named(const Tensor& master) const {
-  NamedTensors weights;
+  NamedTensors weights = others();
   for (const auto& parameter : engine_->arena.parameters()) {
     weights[parameter.info.name] =
         master.slice(0, parameter.begin, parameter.end).view(parameter.info.layout.global);
-  }
-  for (const NamedTensorList* tensors : {&engine_->facts.tensors.frozen, &engine_->facts.tensors.buffers}) {
-    for (const auto& [name, tensor] : *tensors) weights[name] = tensor.detach();
   }
   return weights;
 }

@@ -2,10 +2,10 @@
 
 #include <cstdint>
 #include <exception>
-#include <filesystem>
+#include <functional>
 #include <string>
 
-#include "stretto/tensor/safetensors.h"
+#include "stretto/tensor/tensor_source.h"
 
 namespace stretto {
 
@@ -35,9 +35,10 @@ class WeightView {
 
   // By name. Views of live memory unless they had to be gathered: then every rank has all of them in memory. Collective.
   NamedTensors all();
-  // The same on the first rank, and nothing on the others. What had to be gathered lies in a file without a name in `folder`
-  // (tensor/file_memory.h), so that no rank needs memory for all; only if that is not possible, in memory. Collective.
-  NamedTensors at_first(const std::filesystem::path& folder);
+  // Calls `use` with them on the first rank. What other ranks hold they send as `use` reads it, in any order
+  // and as often as it does, so that no rank needs memory for all. Collective: the others return when `use`
+  // has, also if it throws.
+  void at_first(const std::function<void(const ListedSource&)>& use);
   // The first trainable parameter whose weights hold NaN or infinity, or "". Collective.
   std::string first_nonfinite();
 
@@ -51,8 +52,8 @@ class WeightView {
  private:
   friend class Engine;
   explicit WeightView(EngineParts& engine) : engine_(&engine) {}
+  NamedTensors others() const;
   NamedTensors named(const Tensor& master) const;
-  void gather_at_first(const Tensor& whole, bool in_file) const;
 
   EngineParts* engine_;
 };

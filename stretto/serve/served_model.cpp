@@ -27,7 +27,7 @@ ServedModel::ServedModel(const std::filesystem::path& path, const std::string& h
       allow_nonfinite(options.allow_nonfinite),
       pad_to_multiple_of(options.dtype == at::kBFloat16 ? 64 : 1) {
   prepare_vector_math();
-  const WeightReport report = model->load_weights(path);
+  const WeightReport report = load_weights(*model, path);
   if (!report.missing.empty()) {
     throw DataError("{}: the weights lack {}; fine-tune a model first (stretto train)", folder,
                     fmt::join(report.missing, ", "));

@@ -8,6 +8,7 @@
 #include "stretto/model_config/heads.h"
 #include "stretto/models/golden_support.h"
 #include "stretto/models/registry.h"
+#include "stretto/nn/parameter_values.h"
 #include "stretto/tasks/kept_states.h"
 
 namespace stretto {
@@ -36,7 +37,7 @@ TEST(WordsInContext, AreThoseOfFlair) {
   const auto encoder = of_transformer / "encoder";
   const auto model = make_text_model(bundled_models(), heads::hidden_states,
                                      read_config_json(encoder / "config.json"), "config.json");
-  model->load_weights(encoder);
+  load_weights(*model, encoder);
   at::NoGradGuard no_grad;
   for (const auto& [name, wanted] : golden) {
     const size_t dot = name.find('.');
@@ -123,9 +124,7 @@ TEST(KeptStates, OfATagger) {
   nlohmann::json config = read_config_json(of_transformer / "tagger/config.json");
   config.update({{"fine_tune", false}, {"characters", ""}, {"word_dimensions", 0}, {"use_crf", false}});
   const auto model = make_text_model(bundled_models(), heads::token_classification, config, "config.json");
-  std::vector<std::string> names;
-  for (const auto& item : model->named_parameters()) names.push_back(item.key());
-  model->initialize(1, names);
+  nn::fill_parameters(*model, *initial_values(*model, 1));
   const FrozenStates& states = *model->capabilities().frozen_states;
   at::NoGradGuard no_grad;
   run_rank_threads(1, [&](Group& group) {

@@ -4,6 +4,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
 #include "stretto/model_config/config_json.h"
+#include "stretto/tensor/safetensors.h"
 #include "stretto/text/copy_tokenizer.h"
 
 namespace stretto {
@@ -17,17 +18,17 @@ std::filesystem::path config_file(const ModelConfig& config) {
 
 ModelModule::ModelModule(const ModelConfig& config, const std::string& head,
                          const std::vector<std::string>& labels, uint64_t seed, const ModelRegistry& models)
-    : original_config_(read_config_json(config_file(config))), seed_(seed) {
+    : original_config_(read_config_json(config_file(config))) {
   model_ = model(make_text_model(models, head, original_config_, config_file(config).string(),
                                  {.labels = labels, .dropout = config.dropout}));
+  auto random = initial_values(*model_, seed);
   if (!config.path) {
-    for (const auto& item : model_->named_parameters()) uninitialised_.insert(item.key());
     log::info("random weights, initialised from the seed: the model is new");
+    parameters_from(std::move(random));
     return;
   }
-  model_->keep_file_types();
-  const WeightReport report = model_->load_weights(*config.path);
-  uninitialised_.insert(report.missing.begin(), report.missing.end());
+  auto [values, report] = open_weights(*model_, *config.path);
+  parameters_from(std::make_unique<JoinedSources>(std::move(values), std::move(random)));
   if (!report.missing.empty()) {
     log::info("weights initialised from the seed, not found in {}: {}", config.path->string(),
               fmt::join(report.missing, ", "));
@@ -38,20 +39,7 @@ ModelModule::ModelModule(const ModelConfig& config, const std::string& head,
   }
 }
 
-void ModelModule::load_parameters(std::span<const std::string> names) {
-  std::vector<std::string> missing;
-  const auto parameters = model_->named_parameters();
-  for (const std::string& name : names) {
-    if (uninitialised_.erase(name) > 0) {
-      missing.push_back(name);
-    } else if (const Tensor& parameter = parameters[name]; parameter.scalar_type() != at::kFloat) {
-      parameter.set_data(parameter.detach().to(at::kFloat));
-    }
-  }
-  if (!missing.empty()) model_->initialize(seed_, missing);
-}
-
-void ModelModule::save(const std::filesystem::path& folder, const NamedTensors& weights) const {
+void ModelModule::save(const std::filesystem::path& folder, const ListedSource& weights) const {
   write_file_atomic(folder / "config.json", exported_config().dump(2) + "\n");
   save_safetensors(folder / "model.safetensors", weights);
   if (!tokenizer_.empty()) text::copy_tokenizer(tokenizer_, lowercase_, folder, add_prefix_space_);

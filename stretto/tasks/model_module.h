@@ -2,8 +2,6 @@
 
 #include <filesystem>
 #include <optional>
-#include <set>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -18,13 +16,10 @@ namespace stretto {
 class ModelModule : public Module {
  public:
   // Writes a folder for Hugging Face's from_pretrained: config.json, model.safetensors, the tokenizer's files.
-  void save(const std::filesystem::path& folder, const NamedTensors& weights) const override;
+  void save(const std::filesystem::path& folder, const ListedSource& weights) const override;
 
   nlohmann::json exported_config() const override;
   nlohmann::json model_config() const override;
-
-  // Initialises what the folder lacks, and converts what it has in another data type.
-  void load_parameters(std::span<const std::string> names) override;
 
   // Makes save() copy the tokenizer's files (a folder, or one file), with text::copy_tokenizer's settings.
   void ship_tokenizer(const std::filesystem::path& tokenizer, bool lowercase,
@@ -44,8 +39,6 @@ class ModelModule : public Module {
   std::optional<bool> add_prefix_space_;
   nlohmann::json original_config_;
   std::shared_ptr<TextModel> model_;
-  uint64_t seed_;
-  std::set<std::string> uninitialised_;  // parameters without a weight in the folder
 };
 
 }  // namespace stretto

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 
-#include <ATen/core/grad_mode.h>
-
 #include "stretto/base/error.h"
-#include "stretto/base/progress_bar.h"
 #include "stretto/tensor/pickled_weights.h"
 #include "stretto/weights/weight_files.h"
 
@@ -58,31 +55,6 @@ bool hf_folder_has(const std::filesystem::path& folder, const std::string& name)
       return true;
   }
   return false;
-}
-
-WeightReport set_weights(const NamedTensors& weights, const NamedTensors& parameters,
-                         const std::string& source, bool convert) {
-  WeightReport report;
-  ProgressBar bar("loading " + source, std::ssize(parameters), "tensors");
-  for (const auto& [name, parameter] : parameters) {
-    bar.add();
-    const auto found = weights.find(name);
-    if (found == weights.end()) {
-      report.missing.push_back(name);
-      continue;
-    }
-    if (found->second.sizes() != parameter.sizes()) {
-      throw DataError("{}: {} has shape {}, expected {}; config.json and the weights do not match", source,
-                      name, describe(found->second.sizes()), describe(parameter.sizes()));
-    }
-    at::NoGradGuard no_grad;
-    Tensor(parameter).set_data(convert ? found->second.to(parameter.options())
-                                       : found->second.to(parameter.device()));
-  }
-  for (const auto& [name, weight] : weights) {
-    if (parameters.count(name) == 0) report.unexpected.push_back(name);
-  }
-  return report;
 }
 
 }  // namespace stretto

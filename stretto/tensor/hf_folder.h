@@ -16,16 +16,4 @@ NamedTensors load_hf_weights(const std::filesystem::path& folder);
 // Whether the folder's weights include a tensor `name`; reads headers only.
 bool hf_folder_has(const std::filesystem::path& folder, const std::string& name);
 
-// Differences between weights and the parameters of a model.
-struct WeightReport {
-  std::vector<std::string> missing;     // parameters without a weight, which keep their initial values
-  std::vector<std::string> unexpected;  // weights without a parameter
-};
-
-// Sets `parameters` to the values of `weights` of the same names, sharing their memory if dtype and device
-// are the same. Without `convert` they take the dtype of the weights. Throws DataError with the tensor's name
-// and both shapes.
-WeightReport set_weights(const NamedTensors& weights, const NamedTensors& parameters,
-                         const std::string& source, bool convert = true);
-
 }  // namespace stretto

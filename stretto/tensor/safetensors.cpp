@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
 #include "stretto/base/progress_bar.h"
 #include "stretto/weights/safetensors_header.h"
 
@@ -27,6 +28,25 @@ constexpr std::array<DtypeName, 10> dtype_names = {{{"F64", at::kDouble},
                                                     {"I8", at::kChar},
                                                     {"U8", at::kByte},
                                                     {"BOOL", at::kBool}}};
+
+void write_bytes(const Tensor& tensor, const WritePiece& write) {
+  write({static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()});
+}
+
+void write_tensor(const TensorSource& source, const std::string& name, const TensorType& type,
+                  const WritePiece& write) {
+  constexpr int64_t most = 1 << 20;  // elements at once
+  if (const Tensor there = source.in_memory(name); there.defined())
+    return write_bytes(there.detach().to(at::kCPU).contiguous(), write);
+  const int64_t elements = count_elements(type.shape);
+  const Tensor part = at::empty({std::min(elements, most)}, type.dtype);
+  for (int64_t begin = 0; begin < elements; begin += most) {
+    const int64_t end = std::min(elements, begin + most);
+    const Tensor values = part.slice(0, 0, end - begin);
+    source.read(name, flat_region(type.shape, begin, end), values);
+    write_bytes(values, write);
+  }
+}
 
 }  // namespace
 
@@ -74,22 +94,26 @@ NamedTensors SafetensorsFile::load_all() const {
   return tensors;
 }
 
-void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
+void save_safetensors(const std::filesystem::path& path, const ListedSource& tensors,
                       const std::map<std::string, std::string>& metadata) {
   std::vector<weights::SafetensorsTensor> listed;
-  for (const auto& [name, tensor] : tensors) {
-    listed.push_back({name, safetensors_dtype(tensor.scalar_type()), tensor.sizes().vec(),
-                      static_cast<int64_t>(tensor.nbytes())});
+  for (const auto& [name, type] : tensors.types()) {
+    const int64_t bytes = count_elements(type.shape) * static_cast<int64_t>(c10::elementSize(type.dtype));
+    listed.push_back({name, safetensors_dtype(type.dtype), type.shape, bytes});
   }
   write_file_atomic(path, [&](const WritePiece& write) {
     write(weights::safetensors_header(listed, metadata));
-    ProgressBar bar("saving " + path.string(), std::ssize(tensors), "tensors");
-    for (const auto& [name, tensor] : tensors) {
+    ProgressBar bar("saving " + path.string(), std::ssize(listed), "tensors");
+    for (const auto& [name, type] : tensors.types()) {
       bar.add();
-      const Tensor plain = tensor.detach().to(at::kCPU).contiguous();
-      write({static_cast<const char*>(plain.const_data_ptr()), plain.nbytes()});
+      write_tensor(tensors, name, type, write);
     }
   });
+}
+
+void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
+                      const std::map<std::string, std::string>& metadata) {
+  save_safetensors(path, MemorySource(tensors), metadata);
 }
 
 }  // namespace stretto

@@ -6,19 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "stretto/tensor/tensor.h"
+#include "stretto/tensor/tensor_source.h"
 
 namespace stretto {
 
 class MappedFile;
 
-using NamedTensors = std::map<std::string, Tensor>;
-
-// A .safetensors file (format: https://huggingface.co/docs/safetensors): an 8-byte little-endian header
-// length, a JSON header, then raw little-endian tensors. The file is mapped: tensors refer to the mapping and
-// keep it alive, and only accessed pages are loaded. To replace such a file, rename another one over it;
-// writing into it while it is mapped would change the tensors. Every size, offset and dtype is checked before
-// data is accessed; DataError names the file and the tensor.
+// A .safetensors file (format: https://huggingface.co/docs/safetensors): an 8-byte little-endian header length, a JSON
+// header, then raw little-endian tensors. The file is mapped: tensors refer to the mapping and keep it alive, and only
+// accessed pages are loaded. To replace such a file, rename another one over it; writing into it while it is mapped
+// would change the tensors. Every size, offset and dtype is checked before data is accessed; DataError names the file
+// and the tensor.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::filesystem::path& path);
@@ -45,7 +43,10 @@ class SafetensorsFile {
 // The name of a dtype in the format ("F32"). Throws DataError for unsupported dtypes.
 const char* safetensors_dtype(at::ScalarType dtype);
 
-// Writes `tensors` (any device, any layout) atomically. Throws IoError.
+// Writes all tensors of a source, or these (any device, any layout), atomically. What is not in memory here
+// is read and written in parts of a few MiB. Throws IoError.
+void save_safetensors(const std::filesystem::path& path, const ListedSource& tensors,
+                      const std::map<std::string, std::string>& metadata = {{"format", "pt"}});
 void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
                       const std::map<std::string, std::string>& metadata = {{"format", "pt"}});
 

@@ -54,7 +54,7 @@ class WhichSide : public Module {
     return right.to(at::kDouble).unsqueeze(1);
   }
   Metrics metrics(const Tensor& rows) const override { return {{"accuracy", rows.mean().item<double>()}}; }
-  void save(const std::filesystem::path& folder, const NamedTensors& weights) const override {
+  void save(const std::filesystem::path& folder, const ListedSource& weights) const override {
     save_safetensors(folder / "line.safetensors", weights);
   }
 
@@ -284,7 +284,7 @@ class Graded : public Stumbling {
     grades_.pop_back();
     return {{"accuracy", grade}};
   }
-  void save(const std::filesystem::path& folder, const NamedTensors& weights) const override {
+  void save(const std::filesystem::path& folder, const ListedSource& weights) const override {
     Stumbling::save(folder, weights);
     ++saves;
   }

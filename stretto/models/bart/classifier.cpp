@@ -1,8 +1,6 @@
 #include "stretto/base/error.h"
 #include "stretto/model_config/heads.h"
 #include "stretto/models/bart/model.h"
-#include "stretto/models/initialize.h"
-#include "stretto/models/load_weights.h"
 
 namespace stretto {
 namespace {
@@ -37,18 +35,20 @@ Tensor BartForSequenceClassification::forward(const Batch& batch, const nn::Cont
   return out_->forward(nn::dropout(x, config_.classifier_dropout, head_dropout_site, last, context));
 }
 
-void BartForSequenceClassification::initialize(uint64_t seed, const std::vector<std::string>& names) {
-  initialize_parameters(*this, seed, names, config_.init_std, "model.shared.weight", config_.pad_token_id);
+nn::InitialValue BartForSequenceClassification::initial_value(const std::string& parameter) const {
+  const nn::InitRule rule = {
+      .std = config_.init_std, .table = "model.shared.weight", .padding_row = config_.pad_token_id};
+  return rule.of(*this, parameter);
 }
 
-WeightReport BartForSequenceClassification::load_weights(const std::filesystem::path& folder) {
-  return load_encoder_weights(*this, heads::sequence_classification, folder,
-                              {.prefix = "model.",
-                               .parts = {"shared.", "encoder.", "decoder."},
-                               .renamed = current_table_name,
-                               .is_leftover = [](const std::string& name) {
-                                 return name == "final_logits_bias" || name.starts_with("lm_head.");
-                               }});
+WeightNames BartForSequenceClassification::weight_names() const {
+  return {.head = heads::sequence_classification,
+          .prefix = "model.",
+          .parts = {"shared.", "encoder.", "decoder."},
+          .renamed = current_table_name,
+          .is_leftover = [](const std::string& name) {
+            return name == "final_logits_bias" || name.starts_with("lm_head.");
+          }};
 }
 
 nlohmann::json BartForSequenceClassification::config_json(const nlohmann::json& original) const {

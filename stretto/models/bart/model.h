@@ -88,10 +88,10 @@ class BartForSequenceClassification : public TextModel {
   Tensor forward(const Batch& batch, const nn::Context& context) const override;
 
   // As in Hugging Face: normal(0, init_std); biases and the padding row are zero, weights of norms one.
-  void initialize(uint64_t seed, const std::vector<std::string>& names) override;
+  nn::InitialValue initial_value(const std::string& parameter) const override;
 
   // Accepts files in which encoder and decoder hold the word table, or that lack the "model." prefix.
-  WeightReport load_weights(const std::filesystem::path& folder) override;
+  WeightNames weight_names() const override;
 
   nlohmann::json config_json(const nlohmann::json& original) const override;
   const std::vector<std::string>& labels() const override { return config_.labels; }

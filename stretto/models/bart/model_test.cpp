@@ -27,7 +27,7 @@ std::shared_ptr<BartForSequenceClassification> load_bart(const std::string& name
   BartConfig config = bart_config(name);
   config.set_dropout(dropout);
   auto model = std::make_shared<BartForSequenceClassification>(config);
-  const WeightReport report = model->load_weights(bart_golden / name);
+  const WeightReport report = load_weights(*model, bart_golden / name);
   EXPECT_THAT(report.missing, IsEmpty());
   EXPECT_THAT(report.unexpected, IsEmpty());
   return model;

@@ -4,7 +4,6 @@
 #include "stretto/model_config/layer_numbers.h"
 #include "stretto/models/bert/model.h"
 #include "stretto/models/blocks.h"
-#include "stretto/models/initialize.h"
 #include "stretto/models/layer_states.h"
 
 namespace stretto {
@@ -16,6 +15,18 @@ BertConfig bert_config(const nlohmann::json& config, const std::string& source,
   if (options.labels) bert.labels = *options.labels;
   if (options.dropout) bert.set_dropout(*options.dropout);
   return bert;
+}
+
+void replace_suffix(std::string& name, const std::string& old_suffix, const std::string& new_suffix) {
+  if (name.ends_with(old_suffix))
+    name.replace(name.size() - old_suffix.size(), old_suffix.size(), new_suffix);
+}
+
+// Files converted from TensorFlow have gamma and beta.
+std::string current_norm_name(std::string name) {
+  replace_suffix(name, "LayerNorm.gamma", "LayerNorm.weight");
+  replace_suffix(name, "LayerNorm.beta", "LayerNorm.bias");
+  return name;
 }
 
 template <class Model>
@@ -63,16 +74,28 @@ nlohmann::json BertWithHead::config_json(const nlohmann::json& original) const {
   return config_.to_json(original, heads::architecture(config_.variant().class_name, head_));
 }
 
-void BertWithHead::initialize(uint64_t seed) {
-  std::vector<std::string> names;
-  for (const auto& item : named_parameters()) names.push_back(item.key());
-  initialize(seed, names);
+nn::InitialValue BertWithHead::initial_value(const std::string& parameter) const {
+  const nn::InitRule rule = {
+      .std = config_.initializer_range,
+      .table = std::string(config_.variant().encoder_name) + ".embeddings.word_embeddings.weight",
+      .padding_row = config_.pad_token_id};
+  return rule.of(*this, parameter);
 }
 
-void BertWithHead::initialize(uint64_t seed, const std::vector<std::string>& names) {
-  initialize_parameters(*this, seed, names, config_.initializer_range,
-                        std::string(config_.variant().encoder_name) + ".embeddings.word_embeddings.weight",
-                        config_.pad_token_id);
+WeightNames BertWithHead::weight_names() const {
+  const std::string prefix = std::string(config_.variant().encoder_name) + ".";
+  const bool pools = head_ == heads::sequence_classification && config_.variant().has_pooler;
+  const auto is_leftover = [prefix, pools](const std::string& name) {
+    return name.starts_with("cls.") || name.starts_with("lm_head.") ||
+           name.starts_with("discriminator_predictions.") || name.starts_with("generator_predictions.") ||
+           name.starts_with("generator_lm_head.") || name.ends_with("embeddings.position_ids") ||
+           (!pools && name.starts_with(prefix + "pooler."));
+  };
+  return {.head = head_,
+          .prefix = prefix,
+          .parts = {"embeddings.", "embeddings_project.", "encoder.", "pooler."},
+          .renamed = current_norm_name,
+          .is_leftover = is_leftover};
 }
 
 BertForSequenceClassification::BertForSequenceClassification(const BertConfig& config, bool sparse_words)

@@ -22,7 +22,7 @@ const std::filesystem::path heads_folder =
 std::shared_ptr<TextModel> load_head(const std::string& head, const std::filesystem::path& folder) {
   const auto model =
       make_text_model(bundled_models(), head, read_config_json(folder / "config.json"), "config.json");
-  const WeightReport report = model->load_weights(folder);
+  const WeightReport report = load_weights(*model, folder);
   EXPECT_THAT(report.missing, ElementsAre());
   EXPECT_THAT(report.unexpected, ElementsAre());
   return model;
@@ -80,7 +80,7 @@ TEST(BertHead, AnotherHeadsWeightsAreNotLoaded) {
   const std::filesystem::path folder = std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/bert/gelu";
   const nlohmann::json config = read_config_json(folder / "config.json");
   const auto model = make_text_model(bundled_models(), heads::token_classification, config, "config.json");
-  EXPECT_THAT(model->load_weights(folder).missing, ElementsAre("classifier.bias", "classifier.weight"));
+  EXPECT_THAT(load_weights(*model, folder).missing, ElementsAre("classifier.bias", "classifier.weight"));
   EXPECT_FALSE(trained_labels(bundled_models(), heads::token_classification, folder).has_value());
   EXPECT_TRUE(trained_labels(bundled_models(), heads::sequence_classification, folder).has_value());
   EXPECT_FALSE(trained_labels(bundled_models(), heads::question_answering, folder).has_value());

@@ -49,11 +49,10 @@ class BertModel : public torch::nn::Module {
 class BertWithHead : public TextModel {
  public:
   // As in Hugging Face: normal(0, initializer_range); biases and the padding row are zero, weights of norms one.
-  void initialize(uint64_t seed, const std::vector<std::string>& names) override;
-  void initialize(uint64_t seed);  // all parameters
+  nn::InitialValue initial_value(const std::string& parameter) const override;
 
-  // Accepts old names (gamma, beta, no "bert." prefix). The head of a folder whose config.json names another one is left out.
-  WeightReport load_weights(const std::filesystem::path& folder) override;
+  // Accepts old names (gamma, beta, no "bert." prefix).
+  WeightNames weight_names() const override;
 
   nlohmann::json config_json(const nlohmann::json& original) const override;
   const std::vector<std::string>& labels() const override { return config_.labels; }

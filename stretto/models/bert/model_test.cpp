@@ -11,6 +11,7 @@
 #include "stretto/model_config/heads.h"
 #include "stretto/models/golden_support.h"
 #include "stretto/models/registry.h"
+#include "stretto/nn/parameter_values.h"
 
 namespace stretto {
 namespace {
@@ -23,7 +24,7 @@ const std::filesystem::path golden_folder = std::filesystem::path(STRETTO_SOURCE
 std::shared_ptr<BertForSequenceClassification> load_case(const std::string& name) {
   auto model =
       std::make_shared<BertForSequenceClassification>(BertConfig::read(golden_folder / name / "config.json"));
-  EXPECT_THAT(model->load_weights(golden_folder / name).missing, ElementsAre());
+  EXPECT_THAT(load_weights(*model, golden_folder / name).missing, ElementsAre());
   return model;
 }
 
@@ -65,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(BertWeights, OldNamesAndMissingHead) {
   BertForSequenceClassification model(BertConfig::read(golden_folder / "old_names/config.json"));
-  const WeightReport report = model.load_weights(golden_folder / "old_names");
+  const WeightReport report = load_weights(model, golden_folder / "old_names");
   EXPECT_THAT(report.missing, ElementsAre("classifier.bias", "classifier.weight"));
   EXPECT_THAT(report.unexpected, ElementsAre());
 }
@@ -73,18 +74,18 @@ TEST(BertWeights, OldNamesAndMissingHead) {
 TEST(BertWeights, AParameterIsDrawnFromSeedAndNameAlone) {
   const BertConfig config = BertConfig::read(golden_folder / "gelu/config.json");
   BertForSequenceClassification all(config), one(config);
-  all.initialize(3);
-  one.initialize(3, {"classifier.weight"});
+  nn::fill_parameters(all, *initial_values(all, 3));
   const Tensor drawn = one.named_parameters()["classifier.weight"];
+  nn::fill_parameter("classifier.weight", drawn, {drawn.sizes().vec()}, *initial_values(one, 3));
   EXPECT_TRUE(drawn.equal(all.named_parameters()["classifier.weight"]));
   EXPECT_GT(drawn.std().item<double>(), 0);
-  all.initialize(4, {"classifier.weight"});
+  nn::fill_parameters(all, *initial_values(all, 4));
   EXPECT_FALSE(drawn.equal(all.named_parameters()["classifier.weight"]));
 }
 
 TEST(BertWeights, ShardedFolder) {
   BertForSequenceClassification model(BertConfig::read(golden_folder / "sharded/config.json"));
-  EXPECT_THAT(model.load_weights(golden_folder / "sharded").missing, ElementsAre());
+  EXPECT_THAT(load_weights(model, golden_folder / "sharded").missing, ElementsAre());
 }
 
 // "+a" before and "-a" after the backward of block a.
@@ -98,7 +99,7 @@ TEST(Bert, TheModelItsEmbeddingsAndItsLayersAreBlocks) {
   const nlohmann::json config = read_config_json(golden_folder / "gelu/config.json");
   const auto model = make_text_model(bundled_models(), heads::sequence_classification, config, "config.json",
                                      {.dropout = 0.1});
-  model->load_weights(golden_folder / "gelu");
+  load_weights(*model, golden_folder / "gelu");
   BackwardRecorder recorder;
   std::vector<std::string> paths;
   for (nn::Block* block : nn::collect_blocks(*model)) {
@@ -246,7 +247,7 @@ TEST(Bert, RecomputedActivationsChangeNoBit) {
   const Batch batch = packed_batch(SafetensorsFile(golden_folder / "gelu/golden.safetensors").load_all());
   const auto run = [&](int64_t recompute_every) {
     BertForSequenceClassification model(config);
-    model.load_weights(golden_folder / "gelu");
+    load_weights(model, golden_folder / "gelu");
     const Tensor logits =
         model.forward(batch, {.training = true, .key = 7, .recompute_every = recompute_every});
     nn::cross_entropy(logits, batch.at("labels")).sum.backward();
@@ -267,7 +268,7 @@ TEST(Bert, DropoutOfASampleDoesNotDependOnItsBatch) {
   BertConfig config = model->config();
   config.set_dropout(0.2);
   BertForSequenceClassification dropping(config);
-  dropping.load_weights(golden_folder / "gelu");
+  load_weights(dropping, golden_folder / "gelu");
   dropping.to(at::kDouble);
   const Batch all = packed_batch(golden);
   const Tensor together = dropping.forward(all, {.training = true, .key = 5});

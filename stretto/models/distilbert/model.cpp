@@ -4,9 +4,7 @@
 
 #include "stretto/model_config/heads.h"
 #include "stretto/model_config/layer_numbers.h"
-#include "stretto/models/initialize.h"
 #include "stretto/models/layer_states.h"
-#include "stretto/models/load_weights.h"
 
 namespace stretto {
 namespace {
@@ -117,18 +115,20 @@ Tensor DistilBertWithHead::forward(const Batch& batch, const nn::Context& contex
   return out_->forward(nn::dropout(state, p, head_dropout_site, rows, context));
 }
 
-void DistilBertWithHead::initialize(uint64_t seed, const std::vector<std::string>& names) {
-  initialize_parameters(*this, seed, names, config_.initializer_range,
-                        "distilbert.embeddings.word_embeddings.weight", config_.pad_token_id);
+nn::InitialValue DistilBertWithHead::initial_value(const std::string& parameter) const {
+  const nn::InitRule rule = {.std = config_.initializer_range,
+                             .table = "distilbert.embeddings.word_embeddings.weight",
+                             .padding_row = config_.pad_token_id};
+  return rule.of(*this, parameter);
 }
 
-WeightReport DistilBertWithHead::load_weights(const std::filesystem::path& folder) {
-  return load_encoder_weights(*this, head_, folder,
-                              {.prefix = "distilbert.",
-                               .parts = {"embeddings.", "transformer."},
-                               .is_leftover = [](const std::string& name) {
-                                 return name.starts_with("vocab_") || name.starts_with("pre_classifier.");
-                               }});
+WeightNames DistilBertWithHead::weight_names() const {
+  return {.head = head_,
+          .prefix = "distilbert.",
+          .parts = {"embeddings.", "transformer."},
+          .is_leftover = [](const std::string& name) {
+            return name.starts_with("vocab_") || name.starts_with("pre_classifier.");
+          }};
 }
 
 nlohmann::json DistilBertWithHead::config_json(const nlohmann::json& original) const {

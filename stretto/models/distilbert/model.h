@@ -69,10 +69,10 @@ class DistilBertWithHead : public TextModel {
                      std::vector<int64_t> layers = {});
 
   Tensor forward(const Batch& batch, const nn::Context& context) const override;
-  void initialize(uint64_t seed, const std::vector<std::string>& names) override;
+  nn::InitialValue initial_value(const std::string& parameter) const override;
 
-  // Accepts encoders without the "distilbert." prefix. The head of a folder whose config.json names another one is left out.
-  WeightReport load_weights(const std::filesystem::path& folder) override;
+  // Accepts encoders without the "distilbert." prefix.
+  WeightNames weight_names() const override;
 
   nlohmann::json config_json(const nlohmann::json& original) const override;
   const std::vector<std::string>& labels() const override { return config_.labels; }

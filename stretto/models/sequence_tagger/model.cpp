@@ -5,8 +5,6 @@
 #include "stretto/model_config/heads.h"
 #include "stretto/models/registry.h"
 #include "stretto/nn/crf.h"
-#include "stretto/nn/has_layout.h"
-#include "stretto/nn/initial_values.h"
 #include "stretto/nn/sequence_dropout.h"
 #include "stretto/nn/sharded.h"
 
@@ -14,6 +12,8 @@ namespace stretto {
 namespace {
 
 using nn::RecurrentOptions;
+
+constexpr std::string_view transformer_prefix = "transformer.";
 
 // The sites of dropouts; those of further recurrent layers follow. A transformer has the ones before.
 constexpr uint64_t sites_of_transformer = uint64_t{1} << 20;
@@ -185,58 +185,30 @@ Tensor SequenceTagger::forward(const Batch& batch, const nn::Context& context) c
 }
 
 // Uniform in [-bound, bound].
-double SequenceTagger::initial_bound(const std::string& name, const Tensor& parameter) const {
+double SequenceTagger::initial_bound(const std::string& name) const {
   const auto inverse_root = [](int64_t width) { return 1 / std::sqrt(static_cast<double>(width)); };
-  if (name.starts_with("words.")) return std::sqrt(3.0) * inverse_root(parameter.size(1));
+  if (name.starts_with("words.")) return std::sqrt(3.0) * inverse_root(words_->weight.size(1));
   if (name.starts_with("character_rnn.")) return inverse_root(config_.character_hidden_size);
   if (name.starts_with("rnn.")) return inverse_root(config_.hidden_size);
   return inverse_root((name.starts_with("linear.") ? linear_ : reproject_)->weight.size(1));
 }
 
-void SequenceTagger::initialize(uint64_t seed, const std::vector<std::string>& names) {
-  at::NoGradGuard no_grad;
-  const auto parameters = named_parameters();
-  const std::string prefix = "transformer.";
-  std::vector<std::string> of_transformer;
-  for (const std::string& name : names) {
-    if (name.starts_with(prefix)) {
-      of_transformer.push_back(name.substr(prefix.size()));
-      continue;
-    }
-    const Tensor& parameter = parameters[name];
-    const TensorLayout place = nn::layout_of(*this, name);
-    const uint64_t key = nn::initial_key(seed, name);
-    if (name.starts_with("crf.")) {
-      nn::fill_normal(parameter, place, key, 0.1);
-    } else if (name.starts_with("characters.")) {
-      nn::fill_normal(parameter, place, key, 1);
-    } else {
-      nn::fill_uniform(parameter, place, key, initial_bound(name, parameter));
-    }
+nn::InitialValue SequenceTagger::initial_value(const std::string& parameter) const {
+  using Kind = nn::InitialValue::Kind;
+  if (parameter.starts_with(transformer_prefix)) {
+    const std::string inner = parameter.substr(transformer_prefix.size());
+    nn::InitialValue value = transformer_->initial_value(inner);
+    value.drawn_as = inner;
+    return value;
   }
-  if (!of_transformer.empty()) transformer_->initialize(seed, of_transformer);
+  if (parameter.starts_with("crf.")) return {Kind::normal, 0.1};
+  if (parameter.starts_with("characters.")) return {Kind::normal, 1};
+  return {Kind::uniform, initial_bound(parameter)};
 }
 
-WeightReport SequenceTagger::load_weights(const std::filesystem::path& folder) {
-  const std::string prefix = "transformer.";
-  const bool is_new = transformer_ && !config_.transformer_path.empty();
-  NamedTensors parameters;
-  for (const auto& item : named_parameters())
-    if (!is_new || !item.key().starts_with(prefix)) parameters[item.key()] = item.value();
-  if (!is_new)
-    return set_weights(load_hf_weights(folder), parameters, folder.string(), /*convert=*/!keeps_file_types());
-  WeightReport report;
-  if (std::filesystem::exists(folder / "model.safetensors")) {  // word vectors
-    report =
-        set_weights(load_hf_weights(folder), parameters, folder.string(), /*convert=*/!keeps_file_types());
-  } else {
-    for (const auto& [name, parameter] : parameters) report.missing.push_back(name);
-  }
-  if (keeps_file_types()) transformer_->keep_file_types();
-  const WeightReport more = transformer_->load_weights(config_.transformer_path);
-  for (const std::string& name : more.missing) report.missing.push_back(prefix + name);
-  for (const std::string& name : more.unexpected) report.unexpected.push_back(prefix + name);
-  return report;
+WeightNames SequenceTagger::weight_names() const {
+  if (!transformer_ || config_.transformer_path.empty()) return {};
+  return {.inner = {{std::string(transformer_prefix), transformer_.get(), config_.transformer_path}}};
 }
 
 nlohmann::json SequenceTagger::config_json(const nlohmann::json& original) const {

@@ -25,8 +25,10 @@ class SequenceTagger : public TextModel, private FrozenStates {
   Tensor forward(const Batch& batch, const nn::Context& context) const override;
 
   // Word vectors uniform (Ma and Hovy 2016), characters' and maps as torch's layers, the field's scores normal(0, 0.1).
-  void initialize(uint64_t seed, const std::vector<std::string>& names) override;
-  WeightReport load_weights(const std::filesystem::path& folder) override;
+  nn::InitialValue initial_value(const std::string& parameter) const override;
+
+  // Those of a new tagger's transformer lie in config.transformer_path.
+  WeightNames weight_names() const override;
   nlohmann::json config_json(const nlohmann::json& original) const override;
   const std::vector<std::string>& labels() const override { return config_.labels; }
   TextLimits limits() const override {
@@ -56,7 +58,7 @@ class SequenceTagger : public TextModel, private FrozenStates {
   Tensor pooled(Tensor states, const Rows& rows) const;
   Tensor score(const Words& words, const nn::Context& context) const;
   uint64_t number_of(int site) const;
-  double initial_bound(const std::string& name, const Tensor& parameter) const;
+  double initial_bound(const std::string& name) const;
 
   SequenceTaggerConfig config_;
   std::shared_ptr<TextModel> transformer_;             // null if there is none

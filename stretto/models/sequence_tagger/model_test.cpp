@@ -9,6 +9,7 @@
 #include "stretto/models/capabilities.h"
 #include "stretto/models/golden_support.h"
 #include "stretto/models/registry.h"
+#include "stretto/nn/parameter_values.h"
 
 namespace stretto {
 namespace {
@@ -23,7 +24,7 @@ const std::filesystem::path taggers =
 std::shared_ptr<TextModel> golden_tagger(const std::string& name, at::ScalarType dtype) {
   const auto model = make_text_model(bundled_models(), heads::token_classification,
                                      read_config_json(taggers / name / "config.json"), "config.json");
-  const WeightReport report = model->load_weights(taggers / name);
+  const WeightReport report = load_weights(*model, taggers / name);
   EXPECT_THAT(report.missing, IsEmpty());
   EXPECT_THAT(report.unexpected, IsEmpty());
   model->to(dtype);
@@ -129,7 +130,7 @@ std::shared_ptr<TextModel> copying_tagger(const nlohmann::json& settings, int64_
   const std::vector<std::string> labels(static_cast<size_t>(width), "tag");
   const auto model =
       make_text_model(bundled_models(), heads::token_classification, json, "config.json", {.labels = labels});
-  const WeightReport report = model->load_weights(of_transformer);  // which has no weights
+  const WeightReport report = load_weights(*model, of_transformer);  // which has no weights
   EXPECT_THAT(report.missing, ::testing::UnorderedElementsAre("linear.weight", "linear.bias"));
   at::NoGradGuard no_grad;
   model->named_parameters()["linear.weight"].copy_(at::eye(width));
@@ -241,7 +242,7 @@ TEST(SequenceTagger, PartsCanBeLeftOut) {
         make_text_model(bundled_models(), heads::token_classification, tagger_json(changes), "");
     std::vector<std::string> all;
     for (const auto& item : model->named_parameters()) all.push_back(item.key());
-    model->initialize(1, all);
+    nn::fill_parameters(*model, *initial_values(*model, 1));
     const auto golden = SafetensorsFile(taggers / "lstm_crf/golden.safetensors").load_all();
     EXPECT_TRUE(at::isfinite(model->forward(tagger_batch(golden), {})).all().item<bool>());
     return all;

@@ -39,14 +39,7 @@ class BagOfWords : public TextModel {
     return at::zeros({layout.batch, scores.size(1)}, scores.options()).index_add(0, sequence, scores);
   }
 
-  void initialize(uint64_t, const std::vector<std::string>& names) override {
-    at::NoGradGuard no_grad;
-    for (const std::string& name : names) named_parameters()[name].zero_();
-  }
-
-  WeightReport load_weights(const std::filesystem::path& folder) override {
-    return set_weights(load_hf_weights(folder), {{"words.weight", words_->weight}}, folder.string());
-  }
+  nn::InitialValue initial_value(const std::string&) const override { return {}; }  // zero
 
   nlohmann::json config_json(const nlohmann::json& original) const override {
     nlohmann::json json = begin_config_json(original, "bag-of-words", "BagOfWordsForSequenceClassification");

@@ -3,6 +3,8 @@
 #include <set>
 
 #include "stretto/base/error.h"
+#include "stretto/nn/parameter_values.h"
+#include "stretto/tensor/safetensors.h"
 
 namespace stretto {
 
@@ -26,7 +28,7 @@ Tensor Module::predict_step(const Batch&, StepContext&) {
   throw ConfigError("predict_step is not overridden; return one row of float64 values per sample from it");
 }
 
-void Module::save(const std::filesystem::path& folder, const NamedTensors& weights) const {
+void Module::save(const std::filesystem::path& folder, const ListedSource& weights) const {
   save_safetensors(folder / "model.safetensors", weights);
 }
 
@@ -84,10 +86,17 @@ const std::shared_ptr<torch::nn::Module>& Module::require_root() const {
   return root_;
 }
 
-void load_all_parameters(Module& module) {
-  std::vector<std::string> names;
-  for (const auto& item : module.root().named_parameters()) names.push_back(item.key());
-  module.load_parameters(names);
+void Module::parameters_from(std::unique_ptr<const TensorSource> source) {
+  if (source == nullptr)
+    throw ConfigError("parameters_from() was called with a null pointer; pass a TensorSource");
+  if (source_ != nullptr)
+    throw ConfigError("parameters_from() was called twice; join the sources as one JoinedSources");
+  nn::drop_values(root(), *source, at::kCPU);
+  source_ = std::move(source);
+}
+
+void read_parameters(Module& module) {
+  if (const auto source = module.take_source()) nn::fill_parameters(module.root(), *source);
 }
 
 Batch make_batch(const Module& module, const data::Dataset& dataset, std::span<const int64_t> samples) {

@@ -12,7 +12,7 @@
 
 #include "stretto/data/samples.h"
 #include "stretto/tensor/batch.h"
-#include "stretto/tensor/safetensors.h"
+#include "stretto/tensor/tensor_source.h"
 #include "stretto/trainer/api/metric.h"
 #include "stretto/trainer/api/optimizer_plan.h"
 #include "stretto/trainer/api/step_context.h"
@@ -77,15 +77,10 @@ class Module {
   // Joins samples of a data::SampleDataset into one batch. Must be thread-safe.
   virtual Batch collate(std::span<const data::Sample> samples) const { return data::pad_and_stack(samples); }
 
-  // Called with the names of some parameters of root() before their values are read for the first time, with every name once, in
-  // the same order on all ranks. A module that loads or initialises parameters here, instead of in its constructor, is never in
-  // the memory of one rank as a whole where the strategy shards it. What root() holds before must have the right shapes only:
-  // memory that was never written to, as layers of stretto::nn begin with, takes no room.
-  virtual void load_parameters(std::span<const std::string> /*names*/) {}
-
-  // Writes the trained model into the empty `folder`. `weights`: its parameters and buffers at master precision, by
-  // their names in root(). The default writes model.safetensors.
-  virtual void save(const std::filesystem::path& folder, const NamedTensors& weights) const;
+  // Writes the trained model into the empty `folder`, on rank 0. `weights`: its parameters and buffers at
+  // master precision, by their names in root(), which are fetched from other ranks as they are read. The
+  // default writes model.safetensors.
+  virtual void save(const std::filesystem::path& folder, const ListedSource& weights) const;
 
   // Reads into root() what save() wrote into `folder`. The default reads model.safetensors. Throws DataError for a tensor that is
   // missing, superfluous or of another shape.
@@ -96,6 +91,9 @@ class Module {
 
   // Settings of the model that affect computation: a run can be resumed only if each value is unchanged.
   virtual nlohmann::json model_config() const { return nlohmann::json::object(); }
+
+  // The source that parameters_from() registered: once, then null.
+  std::unique_ptr<const TensorSource> take_source() { return std::move(source_); }
 
   // The registered teachers, in order.
   const std::vector<std::shared_ptr<torch::nn::Module>>& teachers() const { return teachers_; }
@@ -114,6 +112,12 @@ class Module {
     register_root(module);
     return module;
   }
+
+  // Registers where the first values of root()'s parameters come from; those that `source` lacks stay as they
+  // are. The others have no memory until a run begins: each rank then reads the parts that it holds, so that
+  // a model is never in the memory of one rank as a whole where the strategy shards it. All ranks need equal
+  // sources. Throws ConfigError if called twice or with null, DataError for a tensor of another shape.
+  void parameters_from(std::unique_ptr<const TensorSource> source);
 
   // Registers a module that steps use but that is not trained, such as the teacher of a distillation. fit() moves it to the
   // device, in the precision of the run, gives all ranks rank 0's weights, sets it to evaluation mode and freezes it. It has no
@@ -139,12 +143,13 @@ class Module {
   const std::shared_ptr<torch::nn::Module>& require_root() const;
 
   std::shared_ptr<torch::nn::Module> root_;
+  std::unique_ptr<const TensorSource> source_;
   std::vector<std::shared_ptr<torch::nn::Module>> teachers_;
   std::vector<std::shared_ptr<Metric>> metrics_;
 };
 
-// module.load_parameters() for all parameters, where no engine does it.
-void load_all_parameters(Module& module);
+// Reads the parameters from the registered source, where no engine does it.
+void read_parameters(Module& module);
 
 // The samples of `dataset` as one batch, joined by module.collate() for a data::SampleDataset.
 Batch make_batch(const Module& module, const data::Dataset& dataset, std::span<const int64_t> samples);

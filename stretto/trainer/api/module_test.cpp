@@ -13,6 +13,7 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
 #include "stretto/optim/optimizers.h"
+#include "stretto/tensor/safetensors.h"
 #include "stretto/trainer/api/trainer.h"
 
 namespace stretto {
@@ -109,6 +110,72 @@ TEST_F(SeamTest, ATrainingStepIsEnough) {
         7;
   }
   EXPECT_NEAR(result.best->at("loss"), loss, 1e-12) << "the mean over the samples, not over the batches";
+}
+
+NamedTensors ones(int64_t width = 2) {
+  NamedTensors values;
+  for (const char* name : {"first", "second"}) {
+    values[std::string(name) + ".weight"] = at::ones({1, width});
+    values[std::string(name) + ".bias"] = at::ones({1});
+  }
+  return values;
+}
+
+struct ReadsOnes : Regression {
+  ReadsOnes() { parameters_from(std::make_unique<MemorySource>(ones())); }
+};
+struct HoldsOnes : Regression {
+  HoldsOnes() {
+    at::NoGradGuard no_grad;
+    for (Tensor& parameter : net->parameters()) parameter.fill_(1);
+  }
+};
+struct ReadsWiderOnes : Regression {
+  ReadsWiderOnes() { parameters_from(std::make_unique<MemorySource>(ones(3))); }
+};
+struct ReadsTwice : ReadsOnes {
+  ReadsTwice() { parameters_from(std::make_unique<MemorySource>(ones())); }
+};
+struct ReadsNull : Regression {
+  ReadsNull() { parameters_from(nullptr); }
+};
+
+TEST_F(SeamTest, ParametersOfASourceTrainAsThoseThatAreHeld) {
+  const auto trained = [&](auto fitting) {
+    fitting();
+    return read_file(recipe_.output / "model/model.safetensors");
+  };
+  for (const char* strategy : {"ddp", "fsdp"}) {
+    recipe_.training.strategy = strategy;
+    recipe_.output = folder_.path() / (std::string(strategy) + "-held");
+    const std::string held = trained([&] { fit<HoldsOnes>(2); });
+    recipe_.output = folder_.path() / (std::string(strategy) + "-read");
+    EXPECT_EQ(trained([&] { fit<ReadsOnes>(2); }), held) << strategy;
+  }
+}
+
+// By an evaluation or a run; what follows has the weights that this left.
+TEST_F(SeamTest, ASourceIsReadOnce) {
+  const Plane train(40);
+  run_rank_threads(1, [&](Group& group) {
+    const Mesh mesh = make_mesh(recipe_, group);
+    ReadsOnes module;
+    EXPECT_EQ(module.net->named_parameters()["first.weight"].storage().nbytes(), sizeof(float));
+    const double before = Trainer(recipe_, mesh, at::kCPU).test(module, train, {.load = false}).at("loss");
+    EXPECT_TRUE(module.net->named_parameters()["first.weight"].eq(1).all().item<bool>());
+    Trainer(recipe_, mesh, at::kCPU).fit(module, train, nullptr);
+    const double after = Trainer(recipe_, mesh, at::kCPU).test(module, train, {.load = false}).at("loss");
+    EXPECT_LT(after, before);
+  });
+}
+
+TEST_F(SeamTest, SourcesThatDoNotFitAreRefused) {
+  EXPECT_THAT([] { ReadsWiderOnes(); },
+              ThrowsMessage<DataError>(
+                  HasSubstr("the source's first.weight is [1, 3], and the parameter is [1, 2]")));
+  EXPECT_THAT([] { ReadsTwice(); },
+              ThrowsMessage<ConfigError>(HasSubstr("parameters_from() was called twice")));
+  EXPECT_THAT([] { ReadsNull(); }, ThrowsMessage<ConfigError>(HasSubstr("called with a null pointer")));
 }
 
 // Records which data-parallel rank each step ran on; asks for the end on the last rank of the job only.

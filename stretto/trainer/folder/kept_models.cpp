@@ -64,7 +64,7 @@ bool KeptModels::keep_last() {
   return true;
 }
 
-void KeptModels::save(const NamedTensors& weights) {
+void KeptModels::save(const ListedSource& weights) {
   for (size_t i = 0; i < savers_.size(); ++i) {
     const Rule& rule = rules_[i];
     if (!rule.due) {

@@ -34,7 +34,7 @@ class KeptModels {
   bool keep_last();
 
   // Writes the models that are to be saved, and what could not be written before.
-  void save(const NamedTensors& weights);
+  void save(const ListedSource& weights);
   void retry();
   // At the end: as ModelSaver::finish(), of each model, model/ first.
   std::vector<std::string> finish();

@@ -25,26 +25,28 @@ void ModelSaver::note_folder() {
       folder_.path().string());
 }
 
-void ModelSaver::save(const NamedTensors& weights, const nlohmann::ordered_json& state) {
+void ModelSaver::save(const ListedSource& weights, const nlohmann::ordered_json& state) {
   note_folder();
   try {
     folder_.save_model(module_, weights, name_, state);
-    waiting_.clear();
+    waiting_.reset();
     failure_.clear();
     saved_ = true;
   } catch (const IoError& error) {
     if (failure_.empty()) log::warning("the model was not saved: {}; saving will be retried", error.what());
     failure_ = error.what();
-    if (&weights == &waiting_) return;
+    if (waiting_ && &weights == &*waiting_) return;
     waiting_state_ = state;
-    waiting_.clear();
-    for (const auto& [name, tensor] : weights) waiting_[name] = tensor.detach().clone();
+    waiting_.reset();
+    NamedTensors copies;
+    for (const auto& [name, type] : weights.types()) copies[name] = weights.copy(name);
+    waiting_.emplace(std::move(copies));
   }
 }
 
 void ModelSaver::retry() {
   if (failure_.empty()) return;
-  save(waiting_, waiting_state_);
+  save(*waiting_, waiting_state_);
   if (failure_.empty()) log::info("saved the model after an earlier failure");
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <sys/types.h>
@@ -16,7 +17,7 @@ class ModelSaver {
   ModelSaver(const RunFolder& folder, const Module& module, std::string name = "model");
 
   // Writes these weights, or keeps a copy of them for retry() and logs the reason. `state`: as RunFolder::save_model().
-  void save(const NamedTensors& weights, const nlohmann::ordered_json& state = nullptr);
+  void save(const ListedSource& weights, const nlohmann::ordered_json& state = nullptr);
 
   // Writes the weights that could not be written before, if any.
   void retry();
@@ -39,7 +40,7 @@ class ModelSaver {
   const Module& module_;
   const std::string name_;
   Identity at_start_;
-  NamedTensors waiting_;  // a copy of the weights that could not be written
+  std::optional<MemorySource> waiting_;  // a copy of the weights that could not be written
   nlohmann::ordered_json waiting_state_;
   std::string failure_;  // the reason
   bool saved_ = false;

@@ -6,6 +6,7 @@
 #include "stretto/base/file_faults.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/nn/layers.h"
+#include "stretto/tensor/safetensors.h"
 
 namespace stretto {
 namespace {
@@ -26,7 +27,7 @@ class ModelSaverTest : public ::testing::Test {
   const RunFolder folder_ = RunFolder(temp_.path() / "run");
   Nothing module_;
   Tensor weight_ = at::full({1}, 1.0, at::kDouble);
-  const NamedTensors weights_ = {{"w", weight_}};
+  const MemorySource weights_ = MemorySource({{"w", weight_}});
   ModelSaver saver_ = ModelSaver(folder_, module_);
 };
 

@@ -61,7 +61,7 @@ void RunFolder::write_json(const std::string& name, const nlohmann::ordered_json
   write_text(name, content.dump(2) + "\n");
 }
 
-void RunFolder::save_model(const Module& module, const NamedTensors& weights, const std::string& name,
+void RunFolder::save_model(const Module& module, const ListedSource& weights, const std::string& name,
                            const nlohmann::ordered_json& state) const {
   const std::filesystem::path fresh = path_ / (name + ".new");
   remove_folder(fresh);

@@ -219,8 +219,7 @@ void Fit::save_models(bool due) {
   }
   const AveragedWeights average = run_.engine().weights().averaged(recipe_.ema.evaluate);
   require_finite();
-  const NamedTensors weights = run_.engine().weights().at_first(recipe_.output);
-  if (main_rank()) models_.save(weights);
+  run_.engine().weights().at_first([this](const ListedSource& weights) { models_.save(weights); });
 }
 
 // The model of a run without an evaluation that had a finite metric. It is saved before the last checkpoint,

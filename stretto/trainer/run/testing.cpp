@@ -61,8 +61,9 @@ Evaluation Trainer::evaluate_loaded(Module& module, const data::Dataset& samples
                         folder.string());
     }
     module.load(folder);
+    module.take_source();  // what it holds is replaced
   } else {
-    load_all_parameters(module);
+    read_parameters(module);
   }
   return evaluate_alone(recipe_, options.load ? folder.string() : "the module", module, samples, mesh_,
                         device_, step);

@@ -15,6 +15,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/config/topology_request.h"
 #include "stretto/nn/functional.h"
+#include "stretto/nn/parameter_values.h"
 #include "stretto/parallel/fixed_order.h"
 #include "stretto/parallel/phase.h"
 #include "stretto/trainer/api/parameter_rules.h"
@@ -37,32 +38,25 @@ data::BatchOptions batch_options(const TrainingConfig& training, const BatchPlan
 }
 
 EngineOptions engine_options(const TrainingConfig& training, const BatchPlan& plan, const EmaConfig& ema,
-                             const ComputePrecision& compute, std::vector<ParameterGroup> groups,
-                             Module& module, at::Device device) {
+                             const ComputePrecision& compute, std::vector<ParameterGroup> groups) {
   std::optional<AverageOptions> average;
   if (ema.decay) average = {.decay = *ema.decay, .warmup = ema.warmup};
-  EngineOptions options = {.strategy = training.strategy,
-                           .precision = compute.parameters,
-                           .bucket_bytes = training.bucket_mb * 1024 * 1024,
-                           .shared_parameters = training.shared_parameters == SharedParameters::automatic,
-                           .groups = std::move(groups),
-                           .fixed_order = training.deterministic ? plan.grad_accumulation_steps : 0,
-                           .average = average,
-                           .reshard_after_forward = training.reshard_after_forward,
-                           .min_unit_elements = training.wrap_min_parameters,
-                           .offload_optimizer = training.offload_optimizer.value_or(""),
-                           .names = {{"offload_optimizer", "training.offload_optimizer"}}};
-  if (device.is_cpu()) {
-    options.load_parameters = [&module](std::span<const std::string> names) {
-      module.load_parameters(names);
-    };
-  }
-  return options;
+  return {.strategy = training.strategy,
+          .precision = compute.parameters,
+          .bucket_bytes = training.bucket_mb * 1024 * 1024,
+          .shared_parameters = training.shared_parameters == SharedParameters::automatic,
+          .groups = std::move(groups),
+          .fixed_order = training.deterministic ? plan.grad_accumulation_steps : 0,
+          .average = average,
+          .reshard_after_forward = training.reshard_after_forward,
+          .min_unit_elements = training.wrap_min_parameters,
+          .offload_optimizer = training.offload_optimizer.value_or(""),
+          .names = {{"offload_optimizer", "training.offload_optimizer"}}};
 }
 
-// To other devices than the CPU parameters are moved with their values.
-torch::nn::Module& placed(Module& module, at::Device device) {
-  if (!device.is_cpu()) load_all_parameters(module);
+// Parameters whose values the engine reads from `source` are moved without any.
+torch::nn::Module& placed(Module& module, const TensorSource* source, at::Device device) {
+  if (source != nullptr) nn::drop_values(module.root(), *source, device);
   module.root().to(device);
   return module.root();
 }
@@ -97,10 +91,11 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
 TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, const Mesh& mesh,
                          at::Device device, const BatchPlan& batch)
     : TrainingRun(recipe, module, dataset, mesh, device, batch,
-                  make_plan(recipe, module, batch.global_batch_size)) {}
+                  make_plan(recipe, module, batch.global_batch_size), module.take_source().get()) {}
 
 TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, const Mesh& mesh,
-                         at::Device device, const BatchPlan& batch, OptimizerPlan plan)
+                         at::Device device, const BatchPlan& batch, OptimizerPlan plan,
+                         const TensorSource* values)
     : training_(recipe.training),
       data_name_(recipe.data.train ? "data.train" : "the training data"),
       batch_(batch),
@@ -110,9 +105,9 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
       device_(device),
       compute_(compute_precision(module.root(), training_.precision)),
       several_(dynamic_cast<OptimizerSet*>(plan.optimizer.get())),
-      engine_(placed(module, device), mesh,
-              engine_options(training_, batch_, recipe.ema, compute_, plan.groups, module, device),
-              std::move(plan.optimizer)),
+      engine_(placed(module, values, device), mesh,
+              engine_options(training_, batch_, recipe.ema, compute_, plan.groups), std::move(plan.optimizer),
+              values),
       runner_(module, dataset, mesh,
               {.device = device,
                .autocast = compute_.autocast,

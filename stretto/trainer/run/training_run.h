@@ -84,7 +84,7 @@ class TrainingRun {
   TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, const Mesh& mesh,
               at::Device device, const BatchPlan& batch);
   TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, const Mesh& mesh,
-              at::Device device, const BatchPlan& batch, OptimizerPlan plan);
+              at::Device device, const BatchPlan& batch, OptimizerPlan plan, const TensorSource* values);
   int64_t count_total_steps() const;
   void begin_deterministic();
   std::string describe_lr_scale() const;

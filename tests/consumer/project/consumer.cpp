@@ -36,7 +36,7 @@ class Line : public Module {
     return (line_->forward(batch.at("x")) - batch.at("y")).square().to(at::kDouble);
   }
   Metrics metrics(const Tensor& rows) const override { return {{"loss", rows.mean().item<double>()}}; }
-  void save(const std::filesystem::path& folder, const NamedTensors& weights) const override {
+  void save(const std::filesystem::path& folder, const ListedSource& weights) const override {
     save_safetensors(folder / "line.safetensors", weights);
   }
 

@@ -1,0 +1,36 @@
+#include "stretto/nn/parameter_values.h"
+
+#include "stretto/nn/has_layout.h"
+
+namespace stretto::nn {
+
+void fill_parameter(const std::string& name, const Tensor& parameter, const TensorLayout& layout,
+                    const TensorSource& source) {
+  at::NoGradGuard no_grad;
+  if (layout.cuts.empty()) {
+    if (const Tensor shared = source.in_memory(name); shared.defined()) {
+      require_shape(source, name, layout.global);
+      return parameter.set_data(shared.detach().to(parameter.options()));
+    }
+  }
+  if (!parameter.is_contiguous()) parameter.set_data(at::empty(parameter.sizes(), parameter.options()));
+  read_elements(source, name, layout, {0, parameter.numel()}, parameter.detach().view({-1}));
+}
+
+void fill_parameters(torch::nn::Module& module, const TensorSource& source) {
+  for (const auto& item : module.named_parameters())
+    if (source.has(item.key()))
+      fill_parameter(item.key(), item.value(), layout_of(module, item.key()), source);
+}
+
+void drop_values(torch::nn::Module& module, const TensorSource& source, at::Device device) {
+  at::NoGradGuard no_grad;
+  for (const auto& item : module.named_parameters()) {
+    if (!source.has(item.key())) continue;
+    const Tensor& parameter = item.value();
+    require_shape(source, item.key(), layout_of(module, item.key()).global);
+    parameter.set_data(at::empty({1}, parameter.options().device(device)).expand(parameter.sizes()));
+  }
+}
+
+}  // namespace stretto::nn

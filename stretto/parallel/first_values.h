@@ -1,0 +1,36 @@
+#pragma once
+
+#include <span>
+
+#include "stretto/comm/group.h"
+#include "stretto/parallel/arena.h"
+#include "stretto/tensor/tensor_source.h"
+
+namespace stretto {
+
+// The first values of a module's parameters, equal on all ranks of a group: those of rank 0. Each rank reads
+// the elements that it holds. Ranks with the same files or seed agree already, and comparing hashes is faster
+// than broadcasting: only rank 0 reads all elements, each rank's in turn, to compare them.
+class FirstValues {
+ public:
+  // `source`: of the parameters that it has; the others, and all if it is null, have their values in the
+  // module. Both must outlive this object.
+  FirstValues(Group& group, const TensorSource* source) : group_(group), source_(source) {}
+
+  // Reads what this rank holds of consecutive parameters, before they move into the arena. Collective, with
+  // the same parameters on all ranks.
+  void read(std::span<const HeldValues> held) const;
+
+  // Gives parameters that are whole on each rank their values. Collective.
+  void fill(const NamedTensorList& parameters) const;
+
+ private:
+  void read_part(const HeldValues& part) const;
+  uint64_t checksum_of(const HeldValues& mine, const Range& elements) const;
+  bool agree(std::span<const HeldValues> held) const;
+
+  Group& group_;
+  const TensorSource* source_;
+};
+
+}  // namespace stretto

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stretto/base/region.h"
+#include "stretto/tensor/tensor.h"
+
+namespace stretto {
+
+struct Range;
+struct TensorLayout;
+
+using NamedTensors = std::map<std::string, Tensor>;
+
+// Where the values of tensors come from: files, a seed, memory. Names and regions are those of global tensors
+// (base/tensor_layout.h), so that a rank reads the parts that it holds, whatever mesh and strategy a run has.
+// Equal regions have equal values, however a tensor is divided.
+class TensorSource {
+ public:
+  virtual ~TensorSource() = default;
+
+  virtual bool has(const std::string& name) const = 0;
+
+  // The shape of a global tensor. REQUIRES: has(name).
+  virtual std::vector<int64_t> shape(const std::string& name) const = 0;
+
+  // Fills `values` with the elements of a region of a tensor, in row-major order, converted to its dtype and
+  // device. REQUIRES: has(name), the region lies in the tensor, and `values` has as many elements; they may
+  // have gaps in memory.
+  virtual void read(const std::string& name, const Region& region, const Tensor& values) const = 0;
+
+  // The whole tensor, of any dtype, where it lies in memory (such as a mapped file) that may be shared
+  // instead of copied; undefined where it has to be read.
+  virtual Tensor in_memory(const std::string& /*name*/) const { return {}; }
+};
+
+// Throws DataError with both shapes unless the source's tensor has this one.
+void require_shape(const TensorSource& source, const std::string& name, const std::vector<int64_t>& shape);
+
+// Reads the elements `elements` (row-major) of what a rank holds of a tensor by its layout. Throws as
+// require_shape.
+void read_elements(const TensorSource& source, const std::string& name, const TensorLayout& layout,
+                   const Range& elements, const Tensor& values);
+
+// A global tensor.
+struct TensorType {
+  at::ScalarType dtype = at::kFloat;
+  std::vector<int64_t> shape = {};
+};
+
+// A source that lists its tensors, as for writing them to a file. Its parts need not be on this rank.
+class ListedSource : public TensorSource {
+ public:
+  virtual const std::map<std::string, TensorType>& types() const = 0;
+  bool has(const std::string& name) const override { return types().contains(name); }
+  std::vector<int64_t> shape(const std::string& name) const override { return types().at(name).shape; }
+  // A copy of a tensor, in new memory of the CPU.
+  Tensor copy(const std::string& name) const;
+};
+
+// Tensors in memory: of a module, or of mapped files (hf_folder.h, safetensors.h).
+class MemorySource : public ListedSource {
+ public:
+  explicit MemorySource(NamedTensors tensors);
+  const std::map<std::string, TensorType>& types() const override { return types_; }
+  void read(const std::string& name, const Region& region, const Tensor& values) const override;
+  Tensor in_memory(const std::string& name) const override;
+
+ private:
+  NamedTensors tensors_;
+  std::map<std::string, TensorType> types_;
+};
+
+// Two sources: a tensor comes from the first one if that has it.
+class JoinedSources : public TensorSource {
+ public:
+  JoinedSources(std::unique_ptr<const TensorSource> first, std::unique_ptr<const TensorSource> second)
+      : first_(std::move(first)), second_(std::move(second)) {}
+  bool has(const std::string& name) const override { return first_->has(name) || second_->has(name); }
+  std::vector<int64_t> shape(const std::string& name) const override { return of(name).shape(name); }
+  void read(const std::string& name, const Region& region, const Tensor& values) const override {
+    of(name).read(name, region, values);
+  }
+  Tensor in_memory(const std::string& name) const override { return of(name).in_memory(name); }
+
+ private:
+  const TensorSource& of(const std::string& name) const { return first_->has(name) ? *first_ : *second_; }
+  std::unique_ptr<const TensorSource> first_, second_;
+};
+
+}  // namespace stretto
