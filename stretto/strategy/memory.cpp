@@ -53,8 +53,9 @@ MemoryForecast forecast_memory(const ModelSizes& sizes, const Sharding& row, Pre
   const bool gathered = row.parameters == Held::sharded && group.ranks > 1 && !shared;
   const int64_t computed_with = shared || gathered ? shard : elements;
   const Unwritten unwritten = unwritten_of(sizes, group);
-  const int64_t state = divided(sizes.optimizer_bytes, group.ranks) -
-                        divided(sizes.optimizer_bytes * unwritten.state, elements);
+  const int64_t unwritten_state =
+      unwritten.state == 0 ? 0 : unwritten.state * (sizes.optimizer_bytes / elements);
+  const int64_t state = divided(sizes.optimizer_bytes, group.ranks) - unwritten_state;
   MemoryForecast forecast;
   forecast.parameters = {
       .master = bytes.master * (bytes.compute > 0 ? shard : computed_with),

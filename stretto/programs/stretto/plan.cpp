@@ -30,8 +30,9 @@ int plan(arguments::PlanArguments& arguments) {
   const arguments::RecipeHandover handover(arguments.recipe, recipe);
   options.environment = handover.environment();
   make_folders(options.log_folder);
+  std::filesystem::remove(arguments::plan_file(recipe));
   const int code = launch::run(options);
-  if (code != 0) return code;
+  if (code != 0 || !std::filesystem::exists(arguments::plan_file(recipe))) return code;  // or interrupted
   std::cout << read_file(arguments::plan_file(recipe));
   remove_folder(options.log_folder);
   return code;
