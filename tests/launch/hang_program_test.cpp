@@ -63,7 +63,7 @@ TEST_P(HangingRun, ARankThatNeverJoinsIsNamed) {
   EXPECT_EQ(result.exit_code, 124);
   EXPECT_THAT(result.err,
               has_all("error: rank 1 on ", "(state S)", "not called all_reduce [1024] float32 #17",
-                      "last was all_reduce [1024] float32 #16", "rank 0 waits in all_reduce"));
+                      "last call was all_reduce [1024] float32 #16", "rank 0 waits in all_reduce"));
   EXPECT_THAT(inspect(" --last 1").out, AllOf(has_all("first difference: rank 1 has not called all_reduce",
                                                       "float32 #17 of group world, which rank 0 has",
                                                       "; 17 collectives", "; 18 collectives"),

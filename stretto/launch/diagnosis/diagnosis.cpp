@@ -91,8 +91,8 @@ std::string blame_stopped(const RankRecord& rank) {
   return state_text(rank.state) + (call == nullptr ? "" : " in " + in_group(*call));
 }
 
-// "rank 1 on node7 has made no progress for 5.0 s: it is running (state R) and has not called all_reduce [8] float32
-// #17 of group world; its last was all_reduce [8] float32 #16".
+// "rank 1 on node7 has made no progress for 5.0 s: it is running (state R) and has not called all_reduce [8]
+// float32 #17 of group world; its last call was all_reduce [8] float32 #16".
 std::string blame_missing(const FlightRecord& record, const RankRecord& rank, const FlightCall& call) {
   if (rank.state.empty()) {
     return fmt::format("rank {}{} {} and has not called {} of group {}", rank.rank,
