@@ -36,7 +36,7 @@ void relax() {
 
 SharedCollectives::SharedCollectives(std::unique_ptr<HostTeam> team, HostRail rail)
     : team_(std::move(team)),
-      mine_(team_->control(team_->me())),
+      own_control_(team_->control(team_->me())),
       rail_(std::move(rail)),
       to_make_ready_(running_.end()),
       to_work_on_(running_.end()),
@@ -134,7 +134,7 @@ void SharedCollectives::sleep(const std::function<bool()>& finished, const std::
 bool SharedCollectives::advance() {
   const bool readied = make_ready(), worked = work(), finished = finish_reduced(),
              completed = complete_pieces();
-  return (meanwhile_ && meanwhile_()) || readied || worked || finished || completed;
+  return (idle_work_ && idle_work_()) || readied || worked || finished || completed;
 }
 
 // Publishes this rank's data to the others, as far as there are free staging slots.
@@ -148,8 +148,8 @@ bool SharedCollectives::make_ready() {
     }
     while (ready_ < task.end() && (!task.staged || stage(task))) {
       ready_ = task.staged ? ready_ + 1 : task.end();
-      mine_.ready.store(ready_, std::memory_order_release);
-      announce(mine_);
+      own_control_.ready.store(ready_, std::memory_order_release);
+      announce(own_control_);
     }
     if (ready_ < task.end()) break;
   }
@@ -159,7 +159,7 @@ bool SharedCollectives::make_ready() {
 void SharedCollectives::enter(SharedTask& task) {
   task.entered = true;
   task.number = calls_entered_++;
-  SharedEntry& entry = mine_.entries[task.number % SharedControl::max_entries];
+  SharedEntry& entry = own_control_.entries[task.number % SharedControl::max_entries];
   entry = {.call = task.call(), .offset = -1, .first_slot = slots_used_};
   if (task.shown() == nullptr || task.call().count == 0) return;
   const auto offset = team_->segment()->offset_of(task.shown(), task.shown_bytes());
@@ -199,8 +199,8 @@ bool SharedCollectives::work() {
 }
 
 void SharedCollectives::finish_piece() {
-  mine_.done.store(++done_, std::memory_order_release);
-  announce(mine_);
+  own_control_.done.store(++done_, std::memory_order_release);
+  announce(own_control_);
 }
 
 bool SharedCollectives::finish_reduced() {

@@ -65,7 +65,7 @@ class SharedCollectives {
              std::chrono::milliseconds deadline);
 
   // Sets further work to do whenever this rank waits; `move` returns whether anything moved.
-  void meanwhile(std::function<bool()> move) { meanwhile_ = std::move(move); }
+  void set_idle_work(std::function<bool()> move) { idle_work_ = std::move(move); }
 
   // Aborts the group for all ranks: all further calls throw.
   [[noreturn]] void fail(const std::string& why);
@@ -101,10 +101,10 @@ class SharedCollectives {
   void sleep(const std::function<bool()>& finished, const std::function<int()>& awaited);
 
   std::unique_ptr<HostTeam> team_;
-  SharedControl& mine_;
+  SharedControl& own_control_;
   HostRail rail_;
   std::string failure_;
-  std::function<bool()> meanwhile_;
+  std::function<bool()> idle_work_;
   bool closing_ = false;
 
   Queue running_;  // calls that are not complete

@@ -17,7 +17,7 @@ namespace stretto {
 struct SharedExchange {
   SharedExchange(std::unique_ptr<HostTeam> team, HostRail rail, std::chrono::milliseconds deadline)
       : collectives(std::move(team), std::move(rail)), messages(collectives.team()), deadline(deadline) {
-    collectives.meanwhile([this] { return messages.flush(); });
+    collectives.set_idle_work([this] { return messages.flush(); });
   }
 
   SharedCollectives collectives;

@@ -74,7 +74,7 @@ class Streams {
  public:
   explicit Streams(const SocketTransfer& what)
       : what_(what),
-        mine_{what.call, what.number},
+        own_header_{what.call, what.number},
         element_(c10::elementSize(static_cast<at::ScalarType>(what.call.dtype))),
         out_parts_(behind_header(what.out)),
         in_(what.in),
@@ -83,14 +83,16 @@ class Streams {
   Streams& operator=(const Streams&) = delete;
 
   bool sends() const { return what_.to.fd >= 0 && !out_.at_end(); }
-  bool receives() const { return what_.from.fd >= 0 && (header_received_ < sizeof theirs_ || !in_.at_end()); }
+  bool receives() const {
+    return what_.from.fd >= 0 && (header_received_ < sizeof peer_header_ || !in_.at_end());
+  }
   bool can_send() const { return sends() && may_send() > 0; }
 
   // Lets poll() wait until enough bytes have arrived to make waking up worthwhile, at most the rest of the
   // part: later bytes may depend on data that this rank has yet to receive and pass on.
   void wait_for_many() {
     const size_t rest =
-        header_received_ < sizeof theirs_ ? sizeof theirs_ - header_received_ : in_.left() - held_;
+        header_received_ < sizeof peer_header_ ? sizeof peer_header_ - header_received_ : in_.left() - held_;
     const int bytes = static_cast<int>(std::min(rest, wakeup_bytes));
     if (bytes != std::exchange(wanted_bytes_, bytes))
       ::setsockopt(what_.from.fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
@@ -114,7 +116,7 @@ class Streams {
 
   bool receive_some() {
     if (!receives()) return false;
-    if (header_received_ < sizeof theirs_) return receive_header();
+    if (header_received_ < sizeof peer_header_) return receive_header();
     return in_.part().reduce ? receive_and_reduce() : receive_in_place();
   }
 
@@ -122,14 +124,15 @@ class Streams {
   static constexpr size_t staging_bytes = size_t{256} << 10, wakeup_bytes = size_t{128} << 10;
 
   std::vector<Outgoing> behind_header(const std::vector<Outgoing>& parts) const {
-    std::vector<Outgoing> all = {{reinterpret_cast<const std::byte*>(&mine_), sizeof mine_}};
+    std::vector<Outgoing> all = {{reinterpret_cast<const std::byte*>(&own_header_), sizeof own_header_}};
     all.insert(all.end(), parts.begin(), parts.end());
     return all;
   }
 
   size_t may_send() const {
-    const size_t allowed = what_.lead == SocketTransfer::everything ? SocketTransfer::everything
-                                                                    : sizeof mine_ + what_.lead + received_;
+    const size_t allowed = what_.lead == SocketTransfer::everything
+                               ? SocketTransfer::everything
+                               : sizeof own_header_ + what_.lead + received_;
     return allowed > sent_ ? allowed - sent_ : 0;
   }
 
@@ -141,14 +144,15 @@ class Streams {
   }
 
   bool receive_header() {
-    const size_t bytes =
-        receive(reinterpret_cast<std::byte*>(&theirs_) + header_received_, sizeof theirs_ - header_received_);
+    const size_t bytes = receive(reinterpret_cast<std::byte*>(&peer_header_) + header_received_,
+                                 sizeof peer_header_ - header_received_);
     header_received_ += bytes;
-    if (header_received_ == sizeof theirs_ &&
-        (theirs_.call != mine_.call || theirs_.number != mine_.number)) {
+    if (header_received_ == sizeof peer_header_ &&
+        (peer_header_.call != own_header_.call || peer_header_.number != own_header_.number)) {
       throw DistributedError(
           "rank {} called {} as its collective #{}, this rank {} as #{}: all ranks must make the same calls in the same order",
-          what_.from.rank, describe(theirs_.call), theirs_.number, describe(mine_.call), mine_.number);
+          what_.from.rank, describe(peer_header_.call), peer_header_.number, describe(own_header_.call),
+          own_header_.number);
     }
     return bytes > 0;
   }
@@ -181,8 +185,8 @@ class Streams {
   }
 
   const SocketTransfer& what_;
-  const Header mine_;
-  Header theirs_{};
+  const Header own_header_;
+  Header peer_header_{};
   const size_t element_;
   const std::vector<Outgoing> out_parts_;
   Cursor<Incoming> in_;

@@ -29,11 +29,11 @@ GlobalBatches::GlobalBatches(const Dataset& dataset, const BatchOptions& options
 
 // This rank's share of the micro-batches that a single rank would have.
 MicroBatches GlobalBatches::same_part(const std::vector<int64_t>& samples) const {
-  const int64_t mine = options_.grad_accumulation_steps;
+  const int64_t per_rank = options_.grad_accumulation_steps;
   const MicroBatches all = split_batch(samples, lengths_of(dataset_), /*world_size=*/1, /*rank=*/0,
-                                       mine * options_.world_size, dataset_.pads());
-  const auto first = all.begin() + options_.rank * mine;
-  return {first, first + mine};
+                                       per_rank * options_.world_size, dataset_.pads());
+  const auto first = all.begin() + options_.rank * per_rank;
+  return {first, first + per_rank};
 }
 
 GlobalBatch GlobalBatches::split(std::vector<int64_t> samples) const {

@@ -53,11 +53,11 @@ std::map<std::string, LabelUse> label_uses(const corpus::TaggedCorpus& corpus) {
 
 std::string describe_similar_labels(const std::string& file, const std::map<std::string, LabelUse>& uses) {
   using Entry = const std::pair<const std::string, LabelUse>*;
-  std::map<std::string, std::vector<Entry>> alike;
-  for (const auto& entry : uses) alike[without_case_and_blanks(entry.first)].push_back(&entry);
+  std::map<std::string, std::vector<Entry>> by_plain_text;
+  for (const auto& entry : uses) by_plain_text[without_case_and_blanks(entry.first)].push_back(&entry);
   std::string text;
   int64_t others = 0;
-  for (auto& [plain, labels] : alike) {
+  for (auto& [plain, labels] : by_plain_text) {
     if (labels.size() < 2) continue;
     std::ranges::stable_sort(labels, {}, [](Entry entry) { return entry->second.line; });
     others += std::ssize(labels) - 1;

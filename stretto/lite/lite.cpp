@@ -215,11 +215,12 @@ double Lite::run_backward(const Tensor& loss, double weight, std::optional<doubl
   const bool synchronises = no_sync_ == 0;
   std::vector<lite::Model*> parts;
   std::vector<Tensor> others;
-  lite::Announcement mine{.act = Act::backward, .counts = std::vector<double>(session_->models.size(), 0)};
+  lite::Announcement announcement{.act = Act::backward,
+                                  .counts = std::vector<double>(session_->models.size(), 0)};
   for (lite::Model& model : session_->models) {
     if (!model.takes_part(loss, others)) continue;
     parts.push_back(&model);
-    mine.subject |= int64_t{1} << model.number();
+    announcement.subject |= int64_t{1} << model.number();
   }
   if (parts.empty()) {
     throw Error("backward: the loss depends on no trainable parameter of a model that was set up");
@@ -227,15 +228,15 @@ double Lite::run_backward(const Tensor& loss, double weight, std::optional<doubl
   if (!others.empty()) check_other_leaves(others);
   for (lite::Model* model : parts) {
     model->extend_window(count);
-    mine.counts[model->number()] = model->window_count();
-    mine.has_unused |= model->has_unused();
-    mine.buffers_changed |= model->buffers_changed();
+    announcement.counts[model->number()] = model->window_count();
+    announcement.has_unused |= model->has_unused();
+    announcement.buffers_changed |= model->buffers_changed();
   }
   const double value = loss.item<double>();
-  mine.loss = value * weight;
-  mine.loss_count = count.value_or(weight);
-  mine.number = session_->loop.divided_batch();
-  if (synchronises) session_->agreement.announce(mine);  // before the first gradient reduction
+  announcement.loss = value * weight;
+  announcement.loss_count = count.value_or(weight);
+  announcement.number = session_->loop.divided_batch();
+  if (synchronises) session_->agreement.announce(announcement);  // before the first gradient reduction
   for (lite::Model* model : parts) model->begin_backward(synchronises);
   try {
     loss.backward(weight == 1 ? Tensor() : at::full_like(loss, weight), keep_graph);

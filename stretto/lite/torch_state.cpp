@@ -81,10 +81,10 @@ void add_torch_state(torch::optim::Optimizer& optimizer, const std::vector<Named
     const auto name = [&](const char* field) {
       return fmt::format("{}.{}.{}", prefix, field, parameter.name);
     };
-    auto& mine = optimizer.state()[tensor.unsafeGetTensorImpl()];
-    const bool fresh = mine == nullptr;
-    if (fresh) mine = make_state(optimizer);
-    const Fields all = fields(*mine);
+    auto& entry = optimizer.state()[tensor.unsafeGetTensorImpl()];
+    const bool fresh = entry == nullptr;
+    if (fresh) entry = make_state(optimizer);
+    const Fields all = fields(*entry);
     bool is_used = !fresh;
     for (const auto& [field, value] : all.tensors) {
       if (stored != nullptr) {
@@ -110,14 +110,14 @@ void add_torch_state(torch::optim::Optimizer& optimizer, const std::vector<Named
 
 void resume_torch_state(torch::optim::Optimizer& optimizer, const std::vector<NamedParameter>& parameters,
                         const State& state, const std::string& prefix) {
-  const nlohmann::json& mine = state.scalar(prefix);
+  const nlohmann::json& saved = state.scalar(prefix);
   for (const auto& parameter : parameters) {
     const auto found = optimizer.state().find(parameter.tensor.unsafeGetTensorImpl());
     if (found == optimizer.state().end()) continue;
-    if (int64_t* step = fields(*found->second).step) *step = mine.at("steps").at(parameter.name);
+    if (int64_t* step = fields(*found->second).step) *step = saved.at("steps").at(parameter.name);
   }
   size_t index = 0;
-  for (auto& group : optimizer.param_groups()) group.options().set_lr(mine.at("lr").at(index++));
+  for (auto& group : optimizer.param_groups()) group.options().set_lr(saved.at("lr").at(index++));
 }
 
 }  // namespace stretto::lite

@@ -155,9 +155,9 @@ TEST_P(HangingRun, DifferentCallsAreFoundAfterwards) {
 TEST_P(HangingRun, DifferentCallsAreErrorsInDebugMode) {
   const ShellResult result = shell("export STRETTO_DEBUG=collectives; " + launch("", "differ"));
   EXPECT_EQ(result.exit_code, 1);
-  const std::string told = result.err + read_file(logs_ + "/training_1.log");
-  EXPECT_THAT(told, has_all("probe: rank ", "rank 1 called all_gather [4] float32 #17",
-                            "rank 0 called all_reduce [8] float32 #17", "group world"));
+  const std::string output = result.err + read_file(logs_ + "/training_1.log");
+  EXPECT_THAT(output, has_all("probe: rank ", "rank 1 called all_gather [4] float32 #17",
+                              "rank 0 called all_reduce [8] float32 #17", "group world"));
 }
 
 TEST_P(HangingRun, OtherFilesAreRefused) {

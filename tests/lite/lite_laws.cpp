@@ -344,8 +344,8 @@ void batches_of_ones_own(const LiteOptions& options, const std::string&) {
     mean_loss(plain, {at::cat(ids), at::cat(inputs), at::cat(targets)}).backward();
     plain_optimizer.step();
   }
-  auto& mine = of_rank[static_cast<size_t>(lite.global_rank())];
-  for (auto& rows : lite.setup(mine, Distribute::per_rank)) {
+  auto& batches_of_rank = of_rank[static_cast<size_t>(lite.global_rank())];
+  for (auto& rows : lite.setup(batches_of_rank, Distribute::per_rank)) {
     optimizer.zero_grad();
     lite.backward(mean_loss(model, rows));
     optimizer.step();
@@ -429,13 +429,13 @@ void bf16(LiteOptions options, const std::string&) {
 void collectives(const LiteOptions& options, const std::string& folder) {
   Lite lite(options);
   const int ranks = lite.world_size(), rank = lite.global_rank();
-  const Tensor mine = at::full({2}, rank, at::kFloat);
-  expect(lite.all_gather(mine).sizes() == at::IntArrayRef({ranks, 2}), "all_gather's shape");
-  expect(lite.all_reduce(mine, ReduceOp::max)[0].item<float>() == static_cast<float>(ranks - 1), "max");
+  const Tensor own = at::full({2}, rank, at::kFloat);
+  expect(lite.all_gather(own).sizes() == at::IntArrayRef({ranks, 2}), "all_gather's shape");
+  expect(lite.all_reduce(own, ReduceOp::max)[0].item<float>() == static_cast<float>(ranks - 1), "max");
   expect(lite.all_reduce(static_cast<double>(rank)) == (ranks - 1) / 2.0, "the mean");
-  expect(lite.broadcast(mine, ranks - 1)[1].item<float>() == static_cast<float>(ranks - 1), "broadcast");
+  expect(lite.broadcast(own, ranks - 1)[1].item<float>() == static_cast<float>(ranks - 1), "broadcast");
   expect(lite.broadcast(std::string("from ") + std::to_string(rank)) == "from 0", "broadcast of bytes");
-  expect(mine[0].item<float>() == static_cast<float>(rank), "a collective wrote to its argument");
+  expect(own[0].item<float>() == static_cast<float>(rank), "a collective wrote to its argument");
   const auto file = std::filesystem::path(folder) / "ready";
   {
     const auto first = lite.rank_zero_first();

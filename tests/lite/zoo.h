@@ -87,9 +87,9 @@ inline std::vector<Tensor> parameters_of(Zoo& zoo) {
 // The largest difference between two models' parameters.
 inline double difference(const torch::nn::Module& one, const torch::nn::Module& other) {
   double largest = 0;
-  const auto mine = one.named_parameters(), theirs = other.named_parameters();
-  for (const auto& item : mine) {
-    const Tensor distance = (item.value() - theirs[item.key()]).abs().max();
+  const auto left = one.named_parameters(), right = other.named_parameters();
+  for (const auto& item : left) {
+    const Tensor distance = (item.value() - right[item.key()]).abs().max();
     largest = std::max(largest, distance.item<double>());
   }
   return largest;

@@ -115,11 +115,11 @@ std::string not_joined(const FlightRecord& record, const RankRecord& rank) {
 // "ranks 0, 1 on node7 have not started /mnt/bin/prog in 66.0 s: sleeping (state S); check ...", one message
 // for all ranks with the same cause.
 std::vector<std::string> not_started(const FlightRecord& record, const std::vector<const RankRecord*>& late) {
-  std::map<std::string, std::vector<const RankRecord*>> alike;
+  std::map<std::string, std::vector<const RankRecord*>> by_cause;
   for (const RankRecord* rank : late)
-    alike[fmt::format("{} {} {}", host_of(record, *rank), rank->state, rank->program)].push_back(rank);
+    by_cause[fmt::format("{} {} {}", host_of(record, *rank), rank->state, rank->program)].push_back(rank);
   std::vector<std::string> texts;
-  for (const auto& [key, ranks] : alike) {
+  for (const auto& [key, ranks] : by_cause) {
     const RankRecord& first = *ranks.front();
     std::vector<int> numbers;
     for (const RankRecord* rank : ranks) numbers.push_back(rank->rank);

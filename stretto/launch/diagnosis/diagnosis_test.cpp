@@ -214,12 +214,12 @@ TEST(Differences, CallsThatHaveLeftTheRecordAreNoDifference) {
   EXPECT_THAT(differences(record), IsEmpty());
 }
 
-TEST(Differences, MessagesAndGroupsOfOthersAreNone) {
+TEST(Differences, IgnoresMessagesAndGroupsOfOtherRanks) {
   FlightRecord record = one_waits();
-  FlightCall message = all_reduce(0, 3), mine = all_reduce(0, 3);
+  FlightCall message = all_reduce(0, 3), single = all_reduce(0, 3);
   message.group_id = "0";
-  mine.group_id = "2a", mine.group_size = 1;
-  record.ranks[0].last_calls = {message, mine};
+  single.group_id = "2a", single.group_size = 1;
+  record.ranks[0].last_calls = {message, single};
   record.ranks[1].last_calls = {};
   EXPECT_THAT(differences(record), IsEmpty());
 }

@@ -32,8 +32,9 @@ class Meeting {
         interrupted_(interrupted),
         listening_(listening),
         deadline_(Clock::now() + options.join_timeout) {
-    mine_ = {.host = host_name(), .process = ::getpid(), .nodes = options.nodes, .ranks = ranks};
-    for (const Input& input : options.inputs) mine_.inputs.push_back({input.name, input.value, input.place});
+    own_card_ = {.host = host_name(), .process = ::getpid(), .nodes = options.nodes, .ranks = ranks};
+    for (const Input& input : options.inputs)
+      own_card_.inputs.push_back({input.name, input.value, input.place});
     meeting_.secret = options.secret.empty() ? "no secret" : options.secret;
   }
 
@@ -92,7 +93,7 @@ class Meeting {
     if (!cluster::resolves_to(options_.master, address) && !means_this_host_itself()) {
       throw ConfigError(
           "--master-addr {}: it is not an address of this host, {} ({}), which has node rank 0; start node rank 0 on the host with that address, or pass the address of this host to all",
-          options_.master.host, mine_.host, address);
+          options_.master.host, own_card_.host, address);
     }
     try {
       Fd socket = cluster::bind_socket({address, options_.master.port});
@@ -134,7 +135,8 @@ class Meeting {
         throw DistributedError(
             "no host with node rank 0 at --master-addr {} --master-port {} within {} s (--join-timeout): {}{}; start the launcher there, and let this host ({}) through its firewall",
             options_.master.host, options_.master.port,
-            std::chrono::duration<double>(options_.join_timeout).count(), why, loopback_hint(), mine_.host);
+            std::chrono::duration<double>(options_.join_timeout).count(), why, loopback_hint(),
+            own_card_.host);
       }
       check_interrupted();
       if (first || Clock::now() >= next_note) {
@@ -171,7 +173,7 @@ class Meeting {
     HostPlan& plan = meeting_.plan;
     const int first = meeting_.server ? 0 : options_.node_rank.value_or(1);
     const int last = options_.node_rank.value_or(meeting_.server ? 0 : options_.nodes - 1);
-    const std::string card = encode(mine_);
+    const std::string card = encode(own_card_);
     for (plan.node_rank = first; plan.node_rank <= last; ++plan.node_rank) {
       const std::string holder = meeting_.client->compare_set(key_of("card", plan.node_rank), "", card);
       if (holder == card) return;
@@ -179,12 +181,12 @@ class Meeting {
       const HostCard other = decode_card(holder);
       throw ConfigError(
           "--node-rank {}: {} (process {}) has joined the job at {} with this node rank before {} (process {}); each host needs a unique one from 0 to {}, and a separate job another --master-port",
-          plan.node_rank, other.host, other.process, master_text(), mine_.host, mine_.process,
+          plan.node_rank, other.host, other.process, master_text(), own_card_.host, own_card_.process,
           options_.nodes - 1);
     }
     throw ConfigError(
         "--nodes {}: {} hosts have joined the job at {} already; {} is one more. Start the launcher on {} hosts, or pass the number of hosts to all",
-        options_.nodes, options_.nodes, master_text(), mine_.host, options_.nodes);
+        options_.nodes, options_.nodes, master_text(), own_card_.host, options_.nodes);
   }
 
   // ---- node 0
@@ -308,7 +310,7 @@ class Meeting {
   const std::function<bool()>& interrupted_;
   const OnListening& listening_;
   Clock::time_point deadline_;
-  HostCard mine_;
+  HostCard own_card_;
   HostMeeting meeting_;
 };
 
