@@ -121,7 +121,7 @@ TEST_F(StreamWriterOnPipe, ItIsBrokenWhenTheReaderExits) {
   EXPECT_TRUE(writer.idle());
 }
 
-TEST_F(StreamWriterOnPipe, ItsEndDoesNotWaitForAStalledReader) {
+TEST_F(StreamWriterOnPipe, DestructorDoesNotWaitForAStalledReader) {
   const auto begin = std::chrono::steady_clock::now();
   {
     StreamWriter writer(write_.get(), {.capacity = 1000, .patience = 10ms});

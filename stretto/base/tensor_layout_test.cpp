@@ -110,7 +110,7 @@ TEST(TensorLayout, BoxesMapEachLocalElement) {
   }
 }
 
-TEST(TensorLayout, OfAWholeTensorIsOneFlatRegion) {
+TEST(TensorLayout, WholeTensorIsOneFlatRegion) {
   const TensorLayout whole = {{4, 3}};
   EXPECT_THAT(whole.local(), ElementsAre(4, 3));
   EXPECT_EQ(whole.slot(), 12);

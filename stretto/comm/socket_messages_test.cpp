@@ -130,7 +130,7 @@ std::string error_of(const std::function<void()>& action) {
   return "no error";
 }
 
-TEST(SocketMessages, OfALeavingRankAreNotHeldBack) {
+TEST(SocketMessages, SendToARankThatLeavesFails) {
   run(2, [](Group& group) {
     group.barrier();
     if (group.rank() == 1) return;
@@ -139,7 +139,7 @@ TEST(SocketMessages, OfALeavingRankAreNotHeldBack) {
   });
 }
 
-TEST(SocketMessages, NeverAskedForFailAtTheDeadline) {
+TEST(SocketMessages, SendWithoutAReceiveFailsAtTheDeadline) {
   std::promise<void> over;
   run_rank_threads(
       2, tcp_options(500ms),
@@ -233,7 +233,7 @@ TEST(ForgedMessages, MoreThanMayBeSentAheadIsRefused) {
               HasSubstr("it has 0 bytes and was not asked for, nor were others of 4194304 bytes"));
 }
 
-TEST(ForgedMessages, OfAnUnknownKindAreRefused) {
+TEST(ForgedMessages, UnknownKindIsRefused) {
   for (const int kind : {0, 3, -1}) {
     EXPECT_THAT(
         receive_from([&](RawRank& rank) {
@@ -254,12 +254,12 @@ TEST(ForgedMessages, AnnouncementsOfImpossibleNumbersAreRefused) {
 }
 
 // However many bytes a message claims to have, the error is immediate and no memory is allocated.
-TEST(ForgedMessages, OfAnotherSizeAreDropped) {
+TEST(ForgedMessages, WrongSizeIsDropped) {
   EXPECT_THAT(receive_from([](RawRank& rank) { rank.send(message_of(0, uint64_t{1} << 62)); }),
               HasSubstr("a message of 4611686018427387904 bytes arrived; expected [4] Float"));
 }
 
-TEST(ForgedMessages, ThatAreTruncatedAreErrors) {
+TEST(ForgedMessages, TruncationIsAnError) {
   EXPECT_THAT(receive_from([](RawRank& rank) { rank.send(std::string(11, '\1')); }),
               HasSubstr("rank 1 closed the connection"));
   EXPECT_THAT(receive_from([](RawRank& rank) {

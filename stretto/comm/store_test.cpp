@@ -116,7 +116,7 @@ class UnderAnAgent : public ::testing::Test {
   bool agent_holds(const std::string& key) const { return agent_->check({key}); }
 };
 
-TEST_F(UnderAnAgent, ItsStoreIsUsedWhereNothingElseIsShared) {
+TEST_F(UnderAnAgent, AgentsStoreIsUsedIfNothingElseIsShared) {
   const auto handles = connect_both(info(0, 2, ""), info(1, 2, ""));
   EXPECT_TRUE(agent_holds("stretto.restart0/from.0"));
 }

@@ -31,7 +31,7 @@ class Labelled : public SampleDataset {
   std::vector<int64_t> labels_;
 };
 
-TEST(Identity, OfSingleSamplesHashesTheirContents) {
+TEST(Identity, HashesTheContentsOfSingleSamples) {
   const Labelled dataset({0, 1, 0}), again({0, 1, 0}), flipped({0, 1, 1}), longer({0, 1, 0, 1});
   const nlohmann::json saved = identify(dataset);
   EXPECT_EQ(difference("data.train", saved, again), "");
@@ -73,7 +73,7 @@ TEST(Identity, PlacesThatAreThePositionsChangeNoFingerprint) {
 }
 
 // A copy may be changed before its fingerprint is computed.
-TEST(Identity, OfACopyIsComputedAgain) {
+TEST(Identity, IsComputedAgainForACopy) {
   const Labelled dataset({0, 1, 0});
   const std::string fingerprint = dataset.fingerprint();
   const Labelled copy = dataset;  // NOLINT(performance-unnecessary-copy-initialization): the copy is tested

@@ -33,7 +33,7 @@ TEST(SimilarLabels, AreOneMessage) {
                         "do 3 more; "));
 }
 
-TEST(SimilarLabels, OfListsAndTags) {
+TEST(SimilarLabels, AreFoundInListsAndTags) {
   const std::string list = "{\"text\": \"a\", \"label\": [\"Law\", \"law\"]}\n";
   EXPECT_EQ(described(list, "a.jsonl", ProblemType::multi_label_classification).substr(0, 71),
             "a.jsonl:1: the label \"law\" (1 time) differs from \"Law\" (1 time, line 1)");

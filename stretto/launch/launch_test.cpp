@@ -318,7 +318,7 @@ TEST_F(UnreadOutput, BlocksNeitherRanksNorSignals) {
   EXPECT_EQ(exit_code(), 128 + SIGTERM);
 }
 
-TEST_F(UnreadOutput, ThatIsReadAgainHasTheLastLinesAndTheNumberOfMissingOnes) {
+TEST_F(UnreadOutput, ResumedReaderGetsTheLastLinesAndTheNumberOfMissingOnes) {
   start_unread(many_lines + "; echo > " + here("done"), "", std::chrono::milliseconds(100));
   EXPECT_TRUE(comes_true([&] { return has("done"); }));
   EXPECT_THAT(read_all(),

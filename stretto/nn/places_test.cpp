@@ -119,13 +119,13 @@ TEST(Places, DocumentsOfOneSampleShareNoMask) {
   EXPECT_FALSE(at::equal(mask.slice(0, 0, 3), mask.slice(0, 9, 12))) << "two documents of three rows";
 }
 
-TEST(Places, OfFirstAndLastTokensAreTheirs) {
+TEST(Places, FirstAndLastTokensKeepTheirPlaces) {
   const PackedLayout layout(packed({{7, 3, 0}, {7, 2, 3}}, true));
   EXPECT_TRUE(at::equal(layout.first_tokens().places, at::tensor({0, 3}, at::kLong)));
   EXPECT_TRUE(at::equal(layout.last_tokens().places, at::tensor({2, 4}, at::kLong)));
 }
 
-TEST(Places, MissingOnesOfSeveralDocumentsAreRefused) {
+TEST(Places, RefusesSequencesOfOneSampleWithoutPlaces) {
   EXPECT_THAT(
       [] {
         PackedLayout(packed({{7, 3, 0}, {9, 1, 0}, {7, 2, 3}}, false));

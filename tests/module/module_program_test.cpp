@@ -136,7 +136,7 @@ TEST_F(ModuleProgram, SettingsAreCheckedAsEverywhere) {
   EXPECT_THAT(result.err, HasSubstr("did you mean \"lr\""));
 }
 
-TEST_F(ModuleProgram, ItsOwnSettingsAreReadCheckedAndWrittenLikeStrettos) {
+TEST_F(ModuleProgram, OwnSettingsAreReadCheckedAndWrittenLikeStrettos) {
   ASSERT_EQ(train("run", 2, "model.channels=8 --set patience=5 training.epochs=1").exit_code, 0);
   EXPECT_THAT(read_file(folder_.path() / "run/config.yaml"),
               AllOf(HasSubstr("model:\n  channels: 8\n  kernel_size: 7\n"), HasSubstr("patience: 5\n")));

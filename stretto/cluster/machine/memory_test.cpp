@@ -45,7 +45,7 @@ TEST_F(FakeMemory, IsThatOfAnOldGroup) {
   EXPECT_EQ(available(), 2e6);
 }
 
-TEST(Memory, OfThisMachineIsKnown) {
+TEST(Memory, ThisMachineHasAvailableMemory) {
   EXPECT_GT(available_memory(), 1e6);
   EXPECT_LT(available_memory(), 1e15);
 }

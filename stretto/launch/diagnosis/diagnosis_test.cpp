@@ -267,7 +267,7 @@ TEST_F(RecordFile, ComesBackEqual) {
   EXPECT_EQ(diagnose_hang(read, 5).has_value(), true);
 }
 
-TEST_F(RecordFile, OfAnEarlierVersionHasFewerKeys) {
+TEST_F(RecordFile, EarlierVersionsHaveFewerKeys) {
   FlightRecord record = one_waits();
   const std::string now = to_json(record);
   auto earlier = nlohmann::json::parse(now);

@@ -25,7 +25,7 @@ TEST(SharedMessages, OneOfSeveralRanksIsShownOnce) {
   EXPECT_EQ(messages.next_due(), std::nullopt);
 }
 
-TEST(SharedMessages, WhatRankZeroShowsIsNotRepeated) {
+TEST(SharedMessages, MessagesOfRankZeroAreNotRepeated) {
   SharedMessages messages;
   messages.add(1, "stretto: error: no data", now);
   messages.shown_by_rank_0("stretto: error: no data", now + 10ms);

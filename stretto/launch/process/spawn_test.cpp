@@ -71,7 +71,7 @@ TEST_F(SlowStart, IsEndedByASignal) {
   }
 }
 
-TEST_F(SlowStart, OfARankThatIsStoppedIsAHang) {
+TEST_F(SlowStart, StoppedRankIsAHang) {
   LaunchOptions options = script("echo started", 1);
   options.hang_timeout = 1s;
   start(options);
@@ -87,7 +87,7 @@ TEST_F(SlowStart, OfARankThatIsStoppedIsAHang) {
             HasSubstr("restart the job")));
 }
 
-TEST_F(SlowStart, ThatFailsIsReportedOnce) {
+TEST_F(SlowStart, FailureIsReportedOnce) {
   release();
   for (const bool own : {false, true}) {
     write_file_atomic(here("text"), "no program");

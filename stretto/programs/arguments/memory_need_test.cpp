@@ -37,7 +37,7 @@ TEST_F(MemoryNeed, IsThatOfModelOptimizerAndData) {
   EXPECT_EQ(memory_per_rank(recipe_, Verb::train, {}), alone + 2e6);
 }
 
-TEST_F(MemoryNeed, OfRanksWithoutARecipeIsBoundedToo) {
+TEST_F(MemoryNeed, IsBoundedWithoutARecipe) {
   EXPECT_NO_THROW(require_memory(10, 1e9, 10e9));
   EXPECT_THAT([] { require_memory(11, 1e9, 10e9); },
               ::testing::ThrowsMessage<ConfigError>(::testing::AllOf(
@@ -90,7 +90,7 @@ TEST_F(MemoryNeed, OptimizersWithoutStateNeedLess) {
 }
 
 // DistilBERT and BART have other names for their sizes than BERT.
-TEST_F(MemoryNeed, OfEveryBundledFamily) {
+TEST_F(MemoryNeed, IsKnownForEveryBundledFamily) {
   for (const char* config :
        {R"({"model_type": "distilbert", "dim": 768, "hidden_dim": 3072, "n_layers": 6})",
         R"({"model_type": "bart", "d_model": 768, "encoder_layers": 6, "decoder_layers": 6})"}) {

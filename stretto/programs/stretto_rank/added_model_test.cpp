@@ -245,7 +245,7 @@ TEST_F(AddedTask, HasItsSettingsChecked) {
   EXPECT_THAT(refusal("line-countin", ""), HasSubstr("did you mean \"line-counting\"?"));
 }
 
-TEST_F(AddedTask, ThatIsTakenOrIncompleteIsRefused) {
+TEST_F(AddedTask, RefusesTakenNamesAndIncompleteTasks) {
   EXPECT_THROW(register_task(line_counting()), ConfigError);
   TaskKind kind = line_counting();
   kind.name = "training";  // the section "training" belongs to the Trainer
@@ -254,7 +254,7 @@ TEST_F(AddedTask, ThatIsTakenOrIncompleteIsRefused) {
   EXPECT_THROW(register_task({.name = "nothing", .help = "no task"}), ConfigError);
 }
 
-TEST(Tasks, ThatARecipeMayNameAreMade) {
+TEST(Tasks, MakesEveryTaskThatARecipeMayName) {
   const TempFolder folder;
   write_reviews(folder.path());
   Recipe recipe = reviews_recipe(folder.path());
