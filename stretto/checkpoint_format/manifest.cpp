@@ -37,7 +37,7 @@ uint64_t from_hex(const std::string& digits) {
 int64_t read_integer(const json& value, const char* name, int64_t least, int64_t most) {
   const auto number = whole_number(value);
   if (number && *number >= least && *number <= most) return *number;
-  throw DataError("\"{}\" is {}; a whole number from {} to {} was expected", name, value.dump(), least, most);
+  throw DataError("\"{}\" is {}; expected a whole number from {} to {}", name, value.dump(), least, most);
 }
 
 std::vector<int64_t> read_sizes(const json& values, const char* name) {

@@ -72,7 +72,7 @@ const std::vector<Key>& hps_keys() {
 ForeignConfig read_hps(const std::filesystem::path& file) {
   const YamlNode document = compat::parse_file(file, "the hps_config.yaml of AcceleratorModule");
   if (document.kind != YamlNode::Kind::mapping || document.find("hps") == nullptr)
-    throw ConfigError("{}: the section hps was expected at the top level", document.place);
+    throw ConfigError("{}: expected a section hps at the top level", document.place);
   ForeignConfig config = compat::read(document, hps_keys());
   const auto imply = [&](const char* key, const char* setting, const char* value) {
     if (compat::find(document, std::string("hps.") + key) == nullptr)

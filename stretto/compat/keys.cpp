@@ -52,7 +52,7 @@ void read_node(const YamlNode& node, const std::string& key, const std::vector<K
     throw ConfigError("{}: {}: the key is unknown{}", node.key_place, key, did_you_mean(key, names));
   }
   if (!is_mapping) {
-    throw ConfigError("{}: {}: a section with keys was expected", node.place, key.empty() ? "the file" : key);
+    throw ConfigError("{}: {}: expected a section", node.place, key.empty() ? "the file" : key);
   }
   for (const YamlNode& child : node.children)
     read_node(child, key.empty() ? child.key : key + "." + child.key, table, unset, config);
@@ -60,7 +60,7 @@ void read_node(const YamlNode& node, const std::string& key, const std::vector<K
 
 void require_scalar(const Value& value) {
   if (value.node.kind != YamlNode::Kind::scalar)
-    throw ConfigError("{}: a value was expected, not a list or a section", value.place());
+    throw ConfigError("{}: expected a value, found a list or a section", value.place());
 }
 
 // Formats a scalar or a list of scalars in the syntax of --set.

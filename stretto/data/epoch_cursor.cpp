@@ -43,7 +43,7 @@ int64_t read_count(const nlohmann::json& position, const char* name, int64_t lim
   const auto value = found == position.end() ? std::nullopt : whole_number(*found);
   if (value && *value >= 0 && *value < limit) return *value;
   throw DataError(
-      "the checkpoint's position in the data is invalid: place.{} is {}; a whole number from 0 to {} was expected. Resume from another checkpoint",
+      "the checkpoint's position in the data is invalid: place.{} is {}; expected a whole number from 0 to {}. Resume from another checkpoint",
       name, found == position.end() ? "missing" : found->dump(), limit - 1);
 }
 

@@ -236,7 +236,7 @@ TEST(EpochCursor, RefusesImpossiblePositions) {
   using Json = nlohmann::json;
   EXPECT_EQ(message([](Json&) {}), "no error");
   EXPECT_THAT(message([](Json& place) { place["samples"] = INT64_MAX; }),
-              HasSubstr("place.samples is 9223372036854775807; a whole number from 0 to 19 was expected"));
+              HasSubstr("place.samples is 9223372036854775807; expected a whole number from 0 to 19"));
   EXPECT_THAT(message([](Json& place) { place["samples"] = UINT64_MAX; }), HasSubstr("place.samples is"));
   EXPECT_THAT(message([](Json& place) { place["samples"] = 20; }), HasSubstr("place.samples is 20"));
   EXPECT_THAT(message([](Json& place) { place["samples"] = -1; }), HasSubstr("place.samples is -1"));

@@ -107,7 +107,7 @@ class RowBuilder {
   void refuse_nested(const corpus::Fields& fields, size_t column, const char* expected) const {
     const auto nested = fields.nested.find(column);
     if (nested == fields.nested.end()) return;
-    throw DataError("{}:{}: \"{}\" is {}; {} per row is expected", table_.name, fields.line,
+    throw DataError("{}:{}: \"{}\" is {}; expected {} per row", table_.name, fields.line,
                     list_names({layout_.columns[column]}), nested->second, expected);
   }
 

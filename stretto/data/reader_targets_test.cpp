@@ -48,7 +48,7 @@ TEST(ReaderTargets, NumbersThatAreRefused) {
   EXPECT_THAT(targets_error("a.csv", "text,label\na,2\nb,2\n", numbers),
               HasSubstr("all 2 rows have the label 2"));
   EXPECT_THAT(targets_error("a.jsonl", "{\"text\":\"a\",\"label\":[1]}\n", numbers),
-              HasSubstr("\"label\" is a list ([1]); one number per row is expected"));
+              HasSubstr("\"label\" is a list ([1]); expected one number per row"));
 }
 
 TEST(ReaderTargets, ListsAndSeparatedColumns) {
@@ -73,7 +73,7 @@ TEST(ReaderTargets, ClassesThatAreRefused) {
                             {.problem = ProblemType::multi_label_classification, .labels = &expected}),
               AllOf(HasSubstr("a.csv:2: label \"insul\""), HasSubstr("did you mean \"insult\"?")));
   EXPECT_THAT(targets_error("a.jsonl", "{\"text\":\"a\",\"label\":[[\"toxic\"]]}\n", classes),
-              HasSubstr("a list of labels per row is expected"));
+              HasSubstr("expected a list of labels per row"));
   EXPECT_THAT(targets_error("a.jsonl", "{\"text\":\"a\",\"label\":{\"toxic\":1}}\n", classes),
               HasSubstr("is an object"));
   EXPECT_THAT(targets_error("a.jsonl", "{\"text\":\"a\",\"label\":[\"\"]}\n", classes),
@@ -82,7 +82,7 @@ TEST(ReaderTargets, ClassesThatAreRefused) {
               HasSubstr("all 2 rows have the same classes"));
   // The error of a list for LabelKind::one_class.
   EXPECT_THAT(targets_error("a.jsonl", "{\"text\":\"a\",\"label\":[\"toxic\"]}\n", {}),
-              HasSubstr("the label of one class per row is expected"));
+              HasSubstr("expected the label of one class per row"));
 }
 
 }  // namespace

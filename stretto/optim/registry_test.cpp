@@ -298,7 +298,8 @@ TEST(Optimizers, InvalidSettingsAreRefused) {
   refuses("{type: adamw}", "did you mean \"AdamW\"?");
   refuses("{type: Rprop, weight_decay: 0.1}",
           "optimizer.weight_decay does not apply with optimizer.type: Rprop, only with AdamW or SGD");
-  refuses("{type: Rprop, etas: [1.5, 1.2]}", "Rprop: etas: [1.5, 1.2] is not [below 1, above 1]");
+  refuses("{type: Rprop, etas: [1.5, 1.2]}",
+          "Rprop: etas: expected a factor below 1 and one above 1, found [1.5, 1.2]");
   refuses("{type: Adam, betas: [0.9, 1]}",
           "optimizer.betas: 1 is out of range; it must be at least 0 and below 1");
   refuses("{type: SGD, nesterov: true}",

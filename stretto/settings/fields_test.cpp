@@ -134,12 +134,12 @@ TEST(Fields, WrongTypesAreRefused) {
   refuses("ratio: nan\n", "nan is not a finite number");
   refuses("ratio: 1e999\n", "ratio: \"1e999\" is not a number");
   refuses("maybe_ratio: inf\n", "inf is not a finite number");
-  refuses("count: [1]\n", "count: a list found where a value (whole number) was expected");
-  refuses("name: {a: b}\n", "name: a section found where a value (text) was expected");
-  refuses("names: a\n", "names: \"a\" found where a list [a, b, ...] of texts was expected");
+  refuses("count: [1]\n", "count: expected a value (whole number), found a list");
+  refuses("name: {a: b}\n", "name: expected a value (text), found a section");
+  refuses("names: a\n", "names: expected a list [a, b, ...] of texts, found \"a\"");
   refuses("counts: [1, x]\n", "r.yaml:1:13: counts: \"x\" is not a whole number");
   refuses("counts: [1, ~]\n", "counts: nothing found");
-  refuses("pair: [0.1]\n", "pair: 1 numbers found where 2 were expected");
+  refuses("pair: [0.1]\n", "pair: expected 2 numbers, found 1");
   refuses("inner: a\n", "r.yaml:1:8: inner must be a section");
   refuses("[1, 2]\n", "r.yaml:1:1: a recipe must be a section");
   refuses("count:\n", "count has no value; give one (whole number) or remove the line");

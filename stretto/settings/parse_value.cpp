@@ -99,7 +99,7 @@ template <class T>
 T parse_scalar(const YamlNode& node, const Rule& rule, const std::string& path) {
   try {
     if (node.kind != YamlNode::Kind::scalar) {
-      throw ConfigError("{} found where a value ({}) was expected", found(node), Scalar<T>::name);
+      throw ConfigError("expected a value ({}), found {}", Scalar<T>::name, found(node));
     }
     const std::string text = expand_variables(node.text);
     if (text.empty()) throw ConfigError("the value is empty; give one or remove the line");
@@ -116,8 +116,8 @@ T parse_scalar(const YamlNode& node, const Rule& rule, const std::string& path) 
 template <class T>
 std::vector<T> parse_list(const YamlNode& node, const Rule& rule, const std::string& path) {
   if (node.kind != YamlNode::Kind::sequence) {
-    throw ConfigError("{}: {}: {} found where a list [a, b, ...] of {} was expected", node.place, path,
-                      found(node), Scalar<T>::plural);
+    throw ConfigError("{}: {}: expected a list [a, b, ...] of {}, found {}", node.place, path,
+                      Scalar<T>::plural, found(node));
   }
   std::vector<T> list;
   for (const YamlNode& child : node.children) list.push_back(parse_scalar<T>(child, rule, path));
@@ -153,8 +153,7 @@ struct ValueReader {
   void operator()(std::array<double, size>* value) const {
     const std::vector<double> list = parse_list<double>(node, rule, path);
     if (list.size() != size) {
-      throw ConfigError("{}: {}: {} numbers found where {} were expected", node.place, path, list.size(),
-                        size);
+      throw ConfigError("{}: {}: expected {} numbers, found {}", node.place, path, size, list.size());
     }
     std::copy(list.begin(), list.end(), value->begin());
   }

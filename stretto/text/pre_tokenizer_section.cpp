@@ -103,7 +103,7 @@ bool choose_prefix_space(bool here, const JsonField& config, const TokenizerOpti
 std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonField& file, const JsonField& config,
                                                  const TokenizerOptions& options) {
   if (!file.has("pre_tokenizer")) {
-    throw DataError("{} pre_tokenizer: none is not available; available are {}", file.place(),
+    throw DataError("{} pre_tokenizer: it is missing; available are {}", file.place(),
                     available_pre_tokenizers);
   }
   return read_one(file, file["pre_tokenizer"], config, options);

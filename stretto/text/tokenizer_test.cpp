@@ -287,7 +287,7 @@ TEST(Tokenizer, BadTokenizerFiles) {
   EXPECT_THAT(error_with("/pre_tokenizer/type", "Digits"),
               has_all("tokenizer.json: pre_tokenizer.type:", "\"Digits\"", "BertPreTokenizer"));
   EXPECT_THAT(error_with("/pre_tokenizer", nullptr),
-              has_all("tokenizer.json: pre_tokenizer:", "none", "BertPreTokenizer"));
+              has_all("tokenizer.json: pre_tokenizer:", "missing", "BertPreTokenizer"));
   EXPECT_THAT(error_with("/post_processor/type", "Other"),
               has_all("tokenizer.json: post_processor.type:", "\"Other\"", "BertProcessing"));
   EXPECT_THAT(error_with("/post_processor/sep", json::array({"[SEP]"})),

@@ -17,7 +17,8 @@ void RpropOptions::fields(settings::Fields& field) {
 
 void RpropOptions::check() const {
   if (etas[0] < 1 && etas[1] > 1) return;
-  throw settings::SettingError("etas", fmt::format("[{}, {}] is not [below 1, above 1]", etas[0], etas[1]));
+  throw settings::SettingError(
+      "etas", fmt::format("expected a factor below 1 and one above 1, found [{}, {}]", etas[0], etas[1]));
 }
 
 }  // namespace stretto::optim

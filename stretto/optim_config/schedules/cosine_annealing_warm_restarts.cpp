@@ -16,7 +16,7 @@ void CosineAnnealingWarmRestartsOptions::fields(settings::Fields& field) {
 }
 
 void CosineAnnealingWarmRestartsOptions::check() const {
-  if (!t_0) throw settings::SettingError("T_0", "it must be given");
+  if (!t_0) throw settings::SettingError("T_0", "a value is required");
 }
 
 namespace {

@@ -25,7 +25,7 @@ void CyclicLrOptions::fields(settings::Fields& field) {
 }
 
 void CyclicLrOptions::check() const {
-  if (!max_lr) throw settings::SettingError("max_lr", "it must be given");
+  if (!max_lr) throw settings::SettingError("max_lr", "a value is required");
 }
 
 namespace {

@@ -12,7 +12,7 @@ void ExponentialLrOptions::fields(settings::Fields& field) {
 }
 
 void ExponentialLrOptions::check() const {
-  if (!gamma) throw settings::SettingError("gamma", "it must be given");
+  if (!gamma) throw settings::SettingError("gamma", "a value is required");
 }
 
 namespace {

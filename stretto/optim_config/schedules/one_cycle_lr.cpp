@@ -28,7 +28,7 @@ void OneCycleLrOptions::fields(settings::Fields& field) {
 }
 
 void OneCycleLrOptions::check() const {
-  if (!max_lr) throw settings::SettingError("max_lr", "it must be given");
+  if (!max_lr) throw settings::SettingError("max_lr", "a value is required");
 }
 
 namespace {

@@ -159,7 +159,7 @@ TEST(Schedules, InvalidSettingsAreRefused) {
                 ThrowsMessage<ConfigError>(HasSubstr(message)))
         << section;
   };
-  refuses("{type: StepLR}", "StepLR: step_size: it must be given");
+  refuses("{type: StepLR}", "StepLR: step_size: a value is required");
   refuses("{type: StepLR, step_size: 3, T_max: 4}",
           "scheduler.T_max does not apply with scheduler.type: StepLR, only with CosineAnnealingLR");
   refuses("{type: StepLr}", "\"StepLr\" is not one of");

@@ -13,7 +13,7 @@ void StepLrOptions::fields(settings::Fields& field) {
 }
 
 void StepLrOptions::check() const {
-  if (!step_size) throw settings::SettingError("step_size", "it must be given");
+  if (!step_size) throw settings::SettingError("step_size", "a value is required");
 }
 
 namespace {

@@ -9,8 +9,8 @@
 namespace stretto::arguments {
 
 std::string a_name(const std::string& text) {
-  if (text.empty()) return "a name is expected";
-  return text.starts_with('-') ? fmt::format("a name is expected, found \"{}\"", text) : "";
+  if (text.empty()) return "expected a name";
+  return text.starts_with('-') ? fmt::format("expected a name, found \"{}\"", text) : "";
 }
 
 Check whole_number_from(int64_t least, int64_t most) {

@@ -61,7 +61,7 @@ TEST(Parse, ArgumentsOfAVerbAreNotReportedForOtherErrors) {
 
 TEST(Parse, AnEmptyStrategyIsRefused) {
   EXPECT_THAT(TrainCommand().usage_error({"r.yaml", "--strategy", ""}),
-              HasSubstr("--strat: a name is expected"));
+              HasSubstr("--strat: expected a name"));
 }
 
 TEST(Parse, OtherUsageErrorsNameTheVerb) {
