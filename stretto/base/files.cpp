@@ -135,7 +135,7 @@ std::string read_file(const std::filesystem::path& path) {
   }
 }
 
-std::string read_if_there(const std::filesystem::path& path) {
+std::string read_if_exists(const std::filesystem::path& path) {
   std::error_code other;  // which read_file reports
   const bool missing = std::filesystem::status(path, other).type() == std::filesystem::file_type::not_found;
   return missing ? "" : read_file(path);
@@ -143,7 +143,7 @@ std::string read_if_there(const std::filesystem::path& path) {
 
 std::string read_if_readable(const std::filesystem::path& path) {
   try {
-    return read_if_there(path);
+    return read_if_exists(path);
   } catch (const IoError&) {
     return "";
   }

@@ -17,7 +17,7 @@ namespace stretto {
 std::string read_file(const std::filesystem::path& path);
 
 // Like read_file, but returns "" if there is no such file.
-std::string read_if_there(const std::filesystem::path& path);
+std::string read_if_exists(const std::filesystem::path& path);
 
 // Like read_file, but returns "" if the file is missing or cannot be read; meant for /proc and /sys.
 std::string read_if_readable(const std::filesystem::path& path);

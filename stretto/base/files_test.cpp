@@ -60,10 +60,10 @@ TEST(Files, MissingFileIsNamed) {
 TEST(Files, OnlyAMissingFileIsEmpty) {
   const TempFolder folder;
   write_file_atomic(folder.path() / "a", "text");
-  EXPECT_EQ(read_if_there(folder.path() / "a"), "text");
-  EXPECT_EQ(read_if_there(folder.path() / "b"), "");
-  EXPECT_EQ(read_if_there(folder.path() / "a/b"), "");
-  EXPECT_THROW(read_if_there(folder.path()), IoError);
+  EXPECT_EQ(read_if_exists(folder.path() / "a"), "text");
+  EXPECT_EQ(read_if_exists(folder.path() / "b"), "");
+  EXPECT_EQ(read_if_exists(folder.path() / "a/b"), "");
+  EXPECT_THROW(read_if_exists(folder.path()), IoError);
   EXPECT_EQ(read_if_readable(folder.path() / "a"), "text");
   EXPECT_EQ(read_if_readable(folder.path()), "");
 }

@@ -27,7 +27,7 @@ std::string exposure(Rendezvous rendezvous, const RankInfo& info);
 // The name of a local socket consists of the user, MASTER_ADDR, MASTER_PORT and the restart count, which
 // differ between concurrent jobs. Otherwise rank 0 binds to the address by which its host reaches
 // MASTER_ADDR, and logs a warning if that is not MASTER_ADDR itself; a name that resolves to 127.x on this
-// host stands for that address. Throws DistributedError if MASTER_ADDR cannot be resolved.
+// host is replaced by that address. Throws DistributedError if MASTER_ADDR cannot be resolved.
 Endpoint listening_endpoint(Rendezvous rendezvous, const RankInfo& info);
 Endpoint store_endpoint(Rendezvous rendezvous, const RankInfo& info);
 

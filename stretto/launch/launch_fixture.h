@@ -24,7 +24,7 @@ inline LaunchOptions shell(const std::string& script, int ranks) {
 }
 
 // Waits until `condition` holds; returns false after a minute.
-inline bool comes_true(const std::function<bool()>& condition) {
+inline bool becomes_true(const std::function<bool()>& condition) {
   for (int i = 0; i < 6000; ++i) {
     if (condition()) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -84,7 +84,7 @@ class Launch : public ::testing::Test {
   bool has(const std::string& name) { return std::filesystem::exists(folder_.path() / name); }
   std::string here(const std::string& name) { return (folder_.path() / name).string(); }
   pid_t number_in(const std::string& name) {
-    EXPECT_TRUE(comes_true([&] { return has(name) && text(name).ends_with('\n'); })) << name;
+    EXPECT_TRUE(becomes_true([&] { return has(name) && text(name).ends_with('\n'); })) << name;
     return static_cast<pid_t>(parse_int(trim(text(name))).value_or(0));
   }
   void TearDown() override {

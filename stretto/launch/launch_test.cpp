@@ -100,7 +100,7 @@ TEST_F(Launch, ASignalEndsTheStartOfManyRanks) {
   LaunchOptions options = shell("touch started; exec sleep 1000", 400);
   options.stop.grace = std::chrono::hours(1);
   start(options, [&] { EXPECT_EQ(::chdir(folder_.path().c_str()), 0); });
-  ASSERT_TRUE(comes_true([&] { return has("started"); }));
+  ASSERT_TRUE(becomes_true([&] { return has("started"); }));
   ::kill(launcher_, SIGTERM);
   EXPECT_EQ(exit_code(), 128 + SIGTERM);
 }
@@ -205,7 +205,7 @@ TEST_F(Launch, RanksThatIgnoreSigtermAreKilledAfterTheGrace) {
 TEST_F(Launch, ChildrenOfARankEndWithIt) {
   EXPECT_EQ(launch(shell("sleep 1000 & echo $! > " + here("grandchild"), 1)), 0);
   const pid_t grandchild = number_in("grandchild");
-  EXPECT_TRUE(comes_true([&] { return !runs(grandchild); }));
+  EXPECT_TRUE(becomes_true([&] { return !runs(grandchild); }));
 }
 
 // The process has left the rank's process group and keeps the rank's standard output open.
@@ -216,7 +216,7 @@ TEST_F(Launch, AProcessThatOutlivesItsRankDoesNotBlockTheLauncher) {
   });
   const pid_t daemon = number_in("daemon");
   EXPECT_EQ(exit_code(), 0);
-  EXPECT_TRUE(comes_true([&] { return !runs(daemon); })) << "it writes to a closed pipe";
+  EXPECT_TRUE(becomes_true([&] { return !runs(daemon); })) << "it writes to a closed pipe";
 }
 
 TEST_F(Launch, RanksDieWithAKilledLauncher) {
@@ -225,7 +225,7 @@ TEST_F(Launch, RanksDieWithAKilledLauncher) {
   ASSERT_TRUE(runs(first) && runs(second));
   ::kill(launcher_, SIGKILL);
   EXPECT_EQ(exit_code(), -SIGKILL);
-  EXPECT_TRUE(comes_true([&] { return !runs(first) && !runs(second); }));
+  EXPECT_TRUE(becomes_true([&] { return !runs(first) && !runs(second); }));
 }
 
 TEST_F(Launch, NohupIsHonoured) {
@@ -311,8 +311,8 @@ class UnreadOutput : public Launch {
 TEST_F(UnreadOutput, BlocksNeitherRanksNorSignals) {
   start_unread(many_lines + "; echo > " + here("done") + "; exec sleep 1000", here("logs"),
                std::chrono::milliseconds(100));
-  EXPECT_TRUE(comes_true([&] { return has("done"); }));
-  EXPECT_TRUE(comes_true([&] { return logged("0").ends_with("x\n"); }));
+  EXPECT_TRUE(becomes_true([&] { return has("done"); }));
+  EXPECT_TRUE(becomes_true([&] { return logged("0").ends_with("x\n"); }));
   EXPECT_THAT(logged("0"), AllOf(HasSubstr("line 0 "), HasSubstr("line 19999 ")));
   ::kill(launcher_, SIGTERM);
   EXPECT_EQ(exit_code(), 128 + SIGTERM);
@@ -320,7 +320,7 @@ TEST_F(UnreadOutput, BlocksNeitherRanksNorSignals) {
 
 TEST_F(UnreadOutput, ResumedReaderGetsTheLastLinesAndTheNumberOfMissingOnes) {
   start_unread(many_lines + "; echo > " + here("done"), "", std::chrono::milliseconds(100));
-  EXPECT_TRUE(comes_true([&] { return has("done"); }));
+  EXPECT_TRUE(becomes_true([&] { return has("done"); }));
   EXPECT_THAT(read_all(),
               AllOf(HasSubstr("line 0 "), HasSubstr("line 19999 "),
                     HasSubstr(" were dropped here: nothing read them\n"), Not(HasSubstr("line 12000 "))));

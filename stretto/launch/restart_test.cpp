@@ -78,7 +78,7 @@ TEST_F(Restart, TheWaitForARestartCanBeEnded) {
   options.restart.longest_delay = 1000s;
   start(options);
   EXPECT_TRUE(
-      comes_true([&] { return has("err") && text("err").find("restart 1 of 2") != std::string::npos; }));
+      becomes_true([&] { return has("err") && text("err").find("restart 1 of 2") != std::string::npos; }));
   ::kill(launcher_, SIGTERM);
   EXPECT_EQ(exit_code(), 128 + SIGTERM);
 }

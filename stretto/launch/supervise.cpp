@@ -277,7 +277,7 @@ class Supervisor {
   void follow_the_job() {
     while (const auto event = job_->next()) {
       if (event->kind == HostEvent::Kind::look) {
-        job_->give_record(event->code, take_record(""));
+        job_->send_record(event->code, take_record(""));
       } else if (event->kind != HostEvent::Kind::stop) {
         follow_failure(*event);
       } else if (event->node != link_->node()) {
@@ -304,7 +304,7 @@ class Supervisor {
       later_failures_.push_back(own_failures_.back() + ", after the first failure");
     outcome_.exit_code = event.code;
     note_failure(record);
-    if (own_failures_.empty()) link_->leave("record", to_json(record));
+    if (own_failures_.empty()) link_->publish("record", to_json(record));
     report_ = fmt::format("{}", fmt::join(clauses, "\n  "));
     if (reported) return log::error("{}", report_);
     const bool is_sure = event.kind == HostEvent::Kind::lost || event.code == hang_exit_code;

@@ -16,7 +16,7 @@ namespace stretto::report {
 namespace {
 
 nlohmann::json object_in(const std::filesystem::path& path) {
-  auto object = nlohmann::json::parse(read_if_there(path), nullptr, /*allow_exceptions=*/false);
+  auto object = nlohmann::json::parse(read_if_exists(path), nullptr, /*allow_exceptions=*/false);
   return object.is_object() ? object : nlohmann::json();
 }
 
@@ -59,7 +59,7 @@ bool is_running(const std::filesystem::path& folder) {
     struct stat status {};
     if (::stat(path.c_str(), &status) == 0) inodes.insert(std::to_string(status.st_ino));
   }
-  const std::string locks = read_if_there("/proc/locks");
+  const std::string locks = read_if_exists("/proc/locks");
   for (const std::string_view line :
        split(locks, '\n')) {  // "1: FLOCK ADVISORY WRITE 14925 fe:00:16042320 0 EOF"
     for (const std::string_view word : split(line, ' ')) {
@@ -98,13 +98,13 @@ RunData read_run(const std::filesystem::path& folder) {
   RunData run;
   run.folder = folder;
   run.name = name_of(folder);
-  run.config = read_if_there(folder / "config.yaml");
+  run.config = read_if_exists(folder / "config.yaml");
   try {
     run.settings = settings::texts_by_name(settings::parse_yaml(run.config, "config.yaml"));
   } catch (const ConfigError&) {
     // the file was edited; it is shown as text only
   }
-  read_metrics(read_if_there(folder / "metrics.jsonl"), run);
+  read_metrics(read_if_exists(folder / "metrics.jsonl"), run);
   run.summary = object_in(folder / "summary.json");
   run.dev_results = object_in(folder / "dev_results.json");
   run.test_results = object_in(folder / "test_results.json");

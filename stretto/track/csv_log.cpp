@@ -25,7 +25,7 @@ std::string cell(const std::string& text) {
 }  // namespace
 
 void write_metrics_csv(const std::filesystem::path& metrics, const std::filesystem::path& csv) {
-  const std::string text = read_if_there(metrics);
+  const std::string text = read_if_exists(metrics);
   std::vector<std::string> columns = {"step", "epoch"};
   each_json_line(text, [&](auto, const auto& record) {
     for (const auto& [name, value] : record.items()) {

@@ -13,7 +13,7 @@ namespace {
 // The records of a metrics file up to a step, without a truncated last line.
 std::string records_until(const std::filesystem::path& path, int64_t step) {
   std::string kept;
-  each_json_line(read_if_there(path), [&](std::string_view line, const auto& record) {
+  each_json_line(read_if_exists(path), [&](std::string_view line, const auto& record) {
     if (number_in(record, "step").value_or(0) <= static_cast<double>(step)) kept.append(line).append("\n");
   });
   return kept;

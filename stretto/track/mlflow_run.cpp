@@ -80,7 +80,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MlflowSent, uri, experiment, id, started, exp
 
 std::optional<MlflowSent> read_mlflow_sent(const std::filesystem::path& folder) {
   const std::filesystem::path path = sent_file(folder);
-  const std::string text = read_if_there(path);
+  const std::string text = read_if_exists(path);
   if (text.empty()) return std::nullopt;
   try {
     return parse_json(text, path.string()).get<MlflowSent>();

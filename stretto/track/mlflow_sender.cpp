@@ -28,7 +28,7 @@ std::string random_id() {
 }
 
 nlohmann::json progress_of(const std::filesystem::path& folder) {
-  return nlohmann::json::parse(read_if_there(folder / "progress.json"), nullptr, /*allow_exceptions=*/false);
+  return nlohmann::json::parse(read_if_exists(folder / "progress.json"), nullptr, /*allow_exceptions=*/false);
 }
 
 MlflowSent begin_sent(const std::filesystem::path& folder, const std::optional<std::string>& uri) {
@@ -140,7 +140,7 @@ bool MlflowSender::is_sent(const nlohmann::ordered_json& record) const {
 
 int64_t MlflowSender::unsent() const {
   int64_t count = std::ssize(sent_.files) + (sent_.status == state_of_run().status ? 0 : 1);
-  each_json_line(read_if_there(folder_ / "metrics.jsonl"),
+  each_json_line(read_if_exists(folder_ / "metrics.jsonl"),
                  [&](auto, const auto& record) { count += is_sent(record) ? 0 : 1; });
   return count;
 }

@@ -73,7 +73,7 @@ int count_nvidia(const std::filesystem::path& dev) {
 
 }  // namespace
 
-Machine look_at_machine(const std::filesystem::path& root) {
+Machine read_machine(const std::filesystem::path& root) {
   Machine machine;
   machine.processor = parse_processor(read_if_readable(root / "proc/cpuinfo"));
   machine.cores = usable_cores();

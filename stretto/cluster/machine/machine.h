@@ -30,6 +30,6 @@ struct Machine {
 };
 
 // Reads the properties of this machine. `root` replaces "/" before proc, sys and dev.
-Machine look_at_machine(const std::filesystem::path& root = "/");
+Machine read_machine(const std::filesystem::path& root = "/");
 
 }  // namespace stretto::machine

@@ -63,7 +63,7 @@ TEST_F(FakeRoot, IsRead) {
   put("dev/nvidia0", "");
   put("dev/nvidia1", "");
   put("dev/nvidiactl", "");
-  const Machine machine = look_at_machine(folder_.path());
+  const Machine machine = read_machine(folder_.path());
   EXPECT_EQ(machine.memory, 5e8) << "a container's limit";
   EXPECT_EQ(machine.huge_pages, "never");
   EXPECT_EQ(machine.gpus, 2);
@@ -80,19 +80,19 @@ TEST_F(FakeRoot, ADriverThatFollowsTheLoadIsNoFinding) {
   put("proc/meminfo", "MemTotal: 24000000 kB\nMemAvailable: 20000000 kB\n");
   put("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n");
   put("sys/devices/system/cpu/cpu0/cpufreq/scaling_driver", "intel_pstate\n");
-  EXPECT_THAT(findings(look_at_machine(folder_.path())), IsEmpty());
+  EXPECT_THAT(findings(read_machine(folder_.path())), IsEmpty());
 }
 
 TEST_F(FakeRoot, AnEmptyMachineIsTolerated) {
-  const Machine machine = look_at_machine(folder_.path());
+  const Machine machine = read_machine(folder_.path());
   EXPECT_EQ(machine.gpus, 0);
   EXPECT_FALSE(machine.core_quota.has_value());
   put("sys/fs/cgroup/cpu.max", "max 100000\n");
-  EXPECT_FALSE(look_at_machine(folder_.path()).core_quota.has_value());
+  EXPECT_FALSE(read_machine(folder_.path()).core_quota.has_value());
 }
 
 TEST(Machine, ThisOneIsRead) {
-  const Machine machine = look_at_machine();
+  const Machine machine = read_machine();
   EXPECT_GE(machine.cores, 1);
   EXPECT_GT(machine.memory, 1e8);
   EXPECT_THAT(machine.interfaces, ::testing::Contains(Field(&Interface::address, "127.0.0.1")));

@@ -22,7 +22,7 @@ using nlohmann::json;
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FlightCall, sequence, group_id, group, group_rank, group_size, operation,
                                    shape, dtype, bytes, started_ago, waiting_for, ended_ago, failed)
-// Lists are left out: their items are read one by one, so that errors name them.
+// Lists are omitted: their items are read one by one, so that errors name them.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankRecord, rank, host, pid, recorded, state, ending, program,
                                    progress_ago, calls)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FlightRecord, host, time, reason, restart_count, max_restarts)

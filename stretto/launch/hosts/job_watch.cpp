@@ -61,7 +61,7 @@ void JobWatch::report(int exit_code, const std::string& text, const FlightRecord
 
 void JobWatch::send_due() {
   if (!held_ || cluster::Clock::now() < held_->due) return;
-  link_.leave("record", std::move(held_->record));
+  link_.publish("record", std::move(held_->record));
   link_.post(std::move(held_->event));
   held_.reset();
 }
@@ -73,9 +73,9 @@ void JobWatch::ask_for_records() {
   link_.post({.kind = Kind::look});
 }
 
-void JobWatch::give_record(int look, const FlightRecord& record) {
+void JobWatch::send_record(int look, const FlightRecord& record) {
   next_look_ = cluster::Clock::now() + std::chrono::milliseconds(500);
-  link_.leave("look", to_json(record));
+  link_.publish("look", to_json(record));
   link_.post({.kind = Kind::record, .code = look});
 }
 
@@ -91,7 +91,7 @@ void JobWatch::take_record(int look) {
   const double limit = std::chrono::duration<double>(hang_limit_).count();
   std::vector<FlightRecord> records;
   for (int node = 0; node < static_cast<int>(codes_.size()); ++node) {
-    const auto text = link_.left_by(node, "look");
+    const auto text = link_.published_by(node, "look");
     if (!text) return;
     try {
       records.push_back(parse_flight_record(*text, "flight record of " + link_.plan().describe(node)));
@@ -118,7 +118,7 @@ FlightRecord JobWatch::record_of_all(FlightRecord own) {
   const std::string reason = failure_ ? failure_->text : own.reason;
   std::vector<FlightRecord> records = {std::move(own)};
   for (int node = 1; node < static_cast<int>(codes_.size()); ++node) {
-    const auto text = link_.left_by(node, "record");
+    const auto text = link_.published_by(node, "record");
     if (!text) continue;
     try {
       records.push_back(parse_flight_record(*text, "flight record of " + link_.plan().describe(node)));

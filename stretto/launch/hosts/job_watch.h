@@ -30,7 +30,7 @@ class JobWatch {
               cluster::Clock::duration delay = {});
   void send_due();         // announces failures whose delay has passed
   void ask_for_records();  // call it if a rank of this host may hang
-  void give_record(int look, const FlightRecord& record);
+  void send_record(int look, const FlightRecord& record);
   void stopped(int exit_code);  // all ranks of this host have ended; only the first call has an effect
 
   const std::optional<HostEvent>& failure() const { return failure_; }

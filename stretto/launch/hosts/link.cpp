@@ -69,7 +69,7 @@ void HostLink::begin(int life) {
     if (life == 0) lost_ = stopped_;
   }
   reader_ = std::thread([this, life] { read_log(life); });
-  leave("record", "");
+  publish("record", "");
   post({.kind = Kind::ready});
 }
 
@@ -105,20 +105,20 @@ bool HostLink::over() const {
   return true;
 }
 
-void HostLink::leave(const std::string& name, std::string text) {
+void HostLink::publish(const std::string& name, std::string text) {
   const std::lock_guard lock(mutex_);
-  outgoing_.push_back({.event = std::nullopt, .key = left_key(node(), name), .value = std::move(text)});
+  outgoing_.push_back({.event = std::nullopt, .key = published_key(node(), name), .value = std::move(text)});
   wake_writer_.notify_all();
 }
 
 // The key is the same for all starts of the ranks, so that the store does not grow.
-std::string HostLink::left_key(int node, const std::string& name) {
+std::string HostLink::published_key(int node, const std::string& name) {
   return fmt::format("hosts.{}.{}", name, node);
 }
 
-std::optional<std::string> HostLink::left_by(int node, const std::string& name) {
+std::optional<std::string> HostLink::published_by(int node, const std::string& name) {
   try {
-    std::string text = meeting_.client->get(left_key(node, name), std::chrono::milliseconds(0));
+    std::string text = meeting_.client->get(published_key(node, name), std::chrono::milliseconds(0));
     if (!text.empty()) return text;
   } catch (const DistributedError&) {
   }

@@ -66,8 +66,8 @@ class HostLink {
 
   // Publishes a text for node 0 under `name`, replacing an earlier one of this host, before any event that is
   // posted later. begin() removes "record".
-  void leave(const std::string& name, std::string text);
-  std::optional<std::string> left_by(int node, const std::string& name);
+  void publish(const std::string& name, std::string text);
+  std::optional<std::string> published_by(int node, const std::string& name);
 
  private:
   struct Outgoing {
@@ -82,7 +82,7 @@ class HostLink {
   void deliver(const HostEvent& event);
   bool is_expected(int other) const;
   void lose_master(const std::string& why);
-  static std::string left_key(int node, const std::string& name);
+  static std::string published_key(int node, const std::string& name);
   std::string event_key(int life, int number) const;
 
   HostMeeting meeting_;

@@ -125,12 +125,12 @@ TEST(HostLink, ALauncherThatEndsIsDetectedAtOnce) {
 TEST(HostLink, TextsAreVisibleBeforeTheirEvents) {
   const Links links = meet(2);
   for (const auto& link : links) link->begin(0);
-  links[1]->leave("record", "a text");
+  links[1]->publish("record", "a text");
   links[1]->post({.kind = Kind::failure, .code = 3, .text = "rank 1 failed"});
   const auto events = read_until(*links[0], Kind::failure);
   ASSERT_FALSE(events.empty());
-  EXPECT_EQ(links[0]->left_by(1, "record"), "a text");
-  EXPECT_EQ(links[0]->left_by(0, "record"), std::nullopt);
+  EXPECT_EQ(links[0]->published_by(1, "record"), "a text");
+  EXPECT_EQ(links[0]->published_by(0, "record"), std::nullopt);
 }
 
 // A hang may be suspected repeatedly for hours.
@@ -138,13 +138,13 @@ TEST(HostLink, TheRecordsOfAHostReplaceEachOther) {
   const Links links = meet(2);
   for (const auto& link : links) link->begin(0);
   JobWatch watch(*links[1], std::chrono::seconds(300), /*own_program=*/true);
-  for (int look = 1; look <= 3; ++look) watch.give_record(look, {.host = fmt::format("look {}", look)});
+  for (int look = 1; look <= 3; ++look) watch.send_record(look, {.host = fmt::format("look {}", look)});
   std::vector<HostEvent> events;
   while (events.empty() || events.back().code != 3) {
     events = read_until(*links[0], Kind::record);
     ASSERT_FALSE(events.empty());
   }
-  EXPECT_THAT(links[0]->left_by(1, "look").value_or("nothing"), HasSubstr("look 3"));
+  EXPECT_THAT(links[0]->published_by(1, "look").value_or("nothing"), HasSubstr("look 3"));
 }
 
 TEST(HostMeeting, AnotherNumberOfHostsIsNamedOnce) {

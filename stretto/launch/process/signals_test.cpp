@@ -28,7 +28,7 @@ class Signals : public Launch {
     first_ = number_in("pid0"), second_ = number_in("pid1");
   }
   bool has_output(const std::string& words) {
-    return comes_true([&] { return text("out").find(words) != std::string::npos; });
+    return becomes_true([&] { return text("out").find(words) != std::string::npos; });
   }
   pid_t first_ = 0, second_ = 0;
 };
@@ -109,7 +109,7 @@ TEST_F(Signals, SigusrReachesRanksAndEndsNothing) {
 TEST_F(Signals, SigusrIsNotSentToProgramsThatItWouldKill) {
   start_ranks("trap 'exit 0' TERM");
   ::kill(launcher_, SIGUSR1);
-  EXPECT_TRUE(comes_true([&] {
+  EXPECT_TRUE(becomes_true([&] {
     return text("err").find(
                "SIGUSR1 (User defined signal 1) was not forwarded to rank 1: its program does not handle it") !=
            std::string::npos;
@@ -150,9 +150,9 @@ TEST_F(Signals, SigtstpStopsTheWholeJobAndSigcontContinuesIt) {
   const auto stopped = [&](pid_t pid) { return process_state(pid) == "T"; };
   for (int i = 0; i < 2; ++i) {
     ::kill(launcher_, SIGTSTP);
-    EXPECT_TRUE(comes_true([&] { return std::ranges::all_of(all, stopped); }));
+    EXPECT_TRUE(becomes_true([&] { return std::ranges::all_of(all, stopped); }));
     ::kill(launcher_, SIGCONT);
-    EXPECT_TRUE(comes_true([&] { return std::ranges::none_of(all, stopped); }));
+    EXPECT_TRUE(becomes_true([&] { return std::ranges::none_of(all, stopped); }));
   }
   ::kill(launcher_, SIGTERM);
   EXPECT_EQ(exit_code(), 0);
@@ -172,7 +172,7 @@ TEST_F(Signals, APauseDoesNotCountAsGrace) {
   ::kill(launcher_, SIGTERM);
   EXPECT_TRUE(has_output("saving\n"));
   ::kill(launcher_, SIGTSTP);
-  EXPECT_TRUE(comes_true([&] { return process_state(launcher_) == "T"; }));
+  EXPECT_TRUE(becomes_true([&] { return process_state(launcher_) == "T"; }));
   std::this_thread::sleep_for(2500ms);
   ::kill(launcher_, SIGCONT);
   EXPECT_EQ(exit_code(), 0);

@@ -38,7 +38,7 @@ class SlowStart : public Launch {
   // The process of the rank, which is blocked in exec.
   pid_t waiting_child() {
     pid_t child = 0;
-    EXPECT_TRUE(comes_true([&] {
+    EXPECT_TRUE(becomes_true([&] {
       const std::string children = read_file(fmt::format("/proc/{0}/task/{0}/children", launcher_));
       child = static_cast<pid_t>(parse_int(trim(children)).value_or(0));
       return child != 0 && process_state(child) == "S";

@@ -30,7 +30,7 @@ void print_machine(const machine::Machine& machine) {
 int doctor(int ranks) {
   constexpr double measured_bytes = 350e6;  // the buffers that a rank copies, reduces and multiplies
   arguments::require_memory(ranks, arguments::library_memory() + measured_bytes, machine::available_memory());
-  const machine::Machine machine = machine::look_at_machine();
+  const machine::Machine machine = machine::read_machine();
   print_machine(machine);
   for (const auto& [what, fix] : machine::findings(machine)) fmt::print("fix        {}: {}\n", what, fix);
   std::fflush(stdout);

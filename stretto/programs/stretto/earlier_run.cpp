@@ -57,13 +57,13 @@ bool replaces_earlier_run(const ScriptPlan& plan) {
 EarlierRun::EarlierRun(const ScriptPlan& plan)
     : plan_(plan),
       run_(plan.output_dir / "run"),
-      aside_(plan.output_dir / "previous.new"),
+      backup_(plan.output_dir / "previous.new"),
       recipe_(plan.recipe_file()),
       done_(plan.output_dir / finished_mark),
-      done_aside_(done_.string() + ".earlier") {
-  if (!std::filesystem::exists(aside_)) return;
+      done_backup_(done_.string() + ".earlier") {
+  if (!std::filesystem::exists(backup_)) return;
   const checkpoint_format::RunLock lock(run_);
-  new_run_has_begun() ? keep() : bring_back();
+  new_run_has_begun() ? keep() : restore_files();
 }
 
 void EarlierRun::begin(bool replaced) {
@@ -71,8 +71,8 @@ void EarlierRun::begin(bool replaced) {
   if (std::filesystem::exists(recipe_)) earlier_recipe_ = read_file(recipe_);
   if (replaced) {
     const checkpoint_format::RunLock lock(run_);  // throws while a run is active in the folder
-    rename_folder(run_, aside_);
-    if (std::filesystem::exists(done_)) std::filesystem::rename(done_, done_aside_);
+    rename_folder(run_, backup_);
+    if (std::filesystem::exists(done_)) std::filesystem::rename(done_, done_backup_);
   }
   if (plan_.train) {
     lock_.emplace(run_);
@@ -84,7 +84,7 @@ void EarlierRun::begin(bool replaced) {
 
 void EarlierRun::restore() {
   if (new_run_has_begun()) return keep();
-  bring_back();
+  restore_files();
   if (earlier_recipe_) {
     write_file_atomic(recipe_, *earlier_recipe_);
   } else {
@@ -95,10 +95,10 @@ void EarlierRun::restore() {
 }
 
 void EarlierRun::keep() {
-  std::filesystem::remove(done_aside_);
-  if (!std::filesystem::exists(aside_)) return;
+  std::filesystem::remove(done_backup_);
+  if (!std::filesystem::exists(backup_)) return;
   const std::filesystem::path previous = next_numbered(plan_.output_dir / "previous");
-  rename_folder(aside_, previous);
+  rename_folder(backup_, previous);
   log::info("the earlier run was moved to {}", previous.string());
 }
 
@@ -106,11 +106,11 @@ bool EarlierRun::new_run_has_begun() const {
   return std::filesystem::exists(run_ / "model") || has_entries(run_ / "checkpoints");
 }
 
-void EarlierRun::bring_back() {
-  if (!std::filesystem::exists(aside_)) return;
+void EarlierRun::restore_files() {
+  if (!std::filesystem::exists(backup_)) return;
   remove_folder(run_);
-  rename_folder(aside_, run_);
-  if (std::filesystem::exists(done_aside_)) std::filesystem::rename(done_aside_, done_);
+  rename_folder(backup_, run_);
+  if (std::filesystem::exists(done_backup_)) std::filesystem::rename(done_backup_, done_);
 }
 
 }  // namespace stretto::cli

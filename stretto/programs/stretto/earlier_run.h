@@ -31,10 +31,10 @@ class EarlierRun {
 
  private:
   bool new_run_has_begun() const;
-  void bring_back();
+  void restore_files();
 
   const compat::ScriptPlan& plan_;
-  std::filesystem::path run_, aside_, recipe_, done_, done_aside_;
+  std::filesystem::path run_, backup_, recipe_, done_, done_backup_;
   std::optional<std::string> earlier_recipe_;
   std::optional<NewFolder> made_;  // --output_dir
   std::optional<checkpoint_format::RunLock> lock_;

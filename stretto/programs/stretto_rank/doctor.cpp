@@ -111,7 +111,7 @@ void doctor() {
   const auto slow =
       job.device.is_cpu() ? machine::findings(processor, measured) : std::vector<machine::Finding>{};
   for (const auto& [what, fix] : slow) log::info("fix        {}: {}", what, fix);
-  if (slow.empty() && machine::findings(machine::look_at_machine()).empty()) log::info("no problems found");
+  if (slow.empty() && machine::findings(machine::read_machine()).empty()) log::info("no problems found");
   group.barrier();
 }
 
