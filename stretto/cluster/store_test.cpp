@@ -321,7 +321,7 @@ TEST(StoreClientStart, AnotherKindOfServerIsNamed) {
   const Fd bound = bind_socket(local);
   const Endpoint where = bound_endpoint(bound);
   ASSERT_EQ(::listen(bound.get(), 1), 0);
-  std::thread stranger([&] {
+  std::thread server([&] {
     const Fd client(::accept(bound.get(), nullptr, nullptr));
     const std::string text = "HTTP/1.1 400 Bad Request\r\n" + std::string(100, ' ');
     EXPECT_GT(::send(client.get(), text.data(), text.size(), 0), 0);
@@ -332,7 +332,7 @@ TEST(StoreClientStart, AnotherKindOfServerIsNamed) {
   } catch (const DistributedError& error) {
     EXPECT_THAT(error.what(), HasSubstr("is not a rendezvous store of this version"));
   }
-  stranger.join();
+  server.join();
 }
 
 TEST(BindSocket, AReservedPortCanStillBeServed) {
