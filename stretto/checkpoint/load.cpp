@@ -158,10 +158,4 @@ std::optional<std::filesystem::path> choose(
   return chosen;
 }
 
-std::set<std::string> tensor_names(const checkpoint_format::Manifest& manifest) {
-  std::set<std::string> names;
-  for (const auto& [name, entry] : manifest.tensors) names.insert(name);
-  return names;
-}
-
 }  // namespace stretto::checkpoint

@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "stretto/base/option_names.h"
@@ -27,8 +26,5 @@ checkpoint_format::Manifest load(Group& group, const std::filesystem::path& chec
 // Collective.
 std::optional<std::filesystem::path> choose(
     Group& group, const std::function<std::optional<checkpoint_format::Checkpoint>()>& choose);
-
-// The names of its tensors.
-std::set<std::string> tensor_names(const checkpoint_format::Manifest& manifest);
 
 }  // namespace stretto::checkpoint

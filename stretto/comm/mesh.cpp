@@ -46,7 +46,8 @@ Axes effective(const MeshShape& shape, Axes axes) {
 
 }  // namespace
 
-Mesh::Mesh(Group& world, const MeshShape& shape) : world_(world), shape_(shape) {
+Mesh::Mesh(Group& world, const MeshShape& shape, const BatchPlan& batch)
+    : world_(world), shape_(shape), batch_(batch) {
   require_ranks(shape, world.size());
   const std::vector<int> row = ranks_by_host(world.all_gather_bytes(world.host()));
   for (const Set& set : sets) {
@@ -73,6 +74,12 @@ Group& Mesh::group(Axes axes) const {
   std::vector<std::string> possible;
   for (const Set& set : sets) possible.push_back(names_in(set.axes));
   throw ConfigError("mesh: there is no group of {}; possible: {}", names_in(axes), fmt::join(possible, ", "));
+}
+
+double Mesh::seconds_inside() const {
+  double seconds = world_.seconds_inside();
+  for (const auto& group : owned_) seconds += group->seconds_inside();
+  return seconds;
 }
 
 }  // namespace stretto

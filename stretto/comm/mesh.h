@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "stretto/comm/group.h"
+#include "stretto/strategy/batch_plan.h"
 #include "stretto/strategy/mesh_shape.h"
 
 namespace stretto {
@@ -21,10 +22,10 @@ namespace stretto {
 // host if possible, and on CPUs its memory.
 class Mesh {
  public:
-  // Forms all groups. Collective: every rank of `world` passes the same shape. Throws ConfigError, with the
-  // equation, unless the sizes are positive and their product is world.size(). REQUIRES: `world` outlives the
-  // mesh.
-  Mesh(Group& world, const MeshShape& shape);
+  // Every rank of `world` must make it, with the same arguments. All groups are made here, in one order.
+  // Collective. Throws ConfigError, with the equation, where the sizes are not positive or do not multiply to
+  // world.size(). REQUIRES: `world` outlives the mesh; `batch` is of the same topology as `shape`.
+  Mesh(Group& world, const MeshShape& shape, const BatchPlan& batch = {});
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
 
@@ -37,8 +38,13 @@ class Mesh {
   Group& group(Axes axes) const;
 
   const MeshShape& shape() const { return shape_; }
+  // What the ranks of Axes::data train on in a step; of a mesh that was made without it, no samples.
+  const BatchPlan& batch_plan() const { return batch_; }
   int size(Axes axes) const { return shape_.size(axes); }
   int position(Axes axes) const { return group(axes).rank(); }
+
+  // Seconds that this rank has spent inside calls of all these groups: see Group::seconds_inside().
+  double seconds_inside() const;
 
  private:
   struct Named {
@@ -48,6 +54,7 @@ class Mesh {
 
   Group& world_;
   MeshShape shape_;
+  BatchPlan batch_;
   std::vector<std::unique_ptr<Group>> owned_;
   std::vector<Named> groups_;
 };

@@ -80,6 +80,20 @@ TEST(Mesh, SetsWithTheSameRanksHaveOneGroup) {
   });
 }
 
+TEST(Mesh, TheTimeInsideOfCallsIsThatOfAllGroups) {
+  run_rank_threads(4, [](Group& world) {
+    const Mesh mesh(world, {.dp_replicate = 2, .dp_shard = 2});
+    for (const Axes axes : {Axes(Axis::dp_shard), Axes(Axis::dp_replicate), Axes::sum, Axes(Axis::tp)}) {
+      Group& group = mesh.group(axes);
+      const double before = mesh.seconds_inside(), of_group = group.seconds_inside();
+      group.barrier();
+      EXPECT_GT(mesh.seconds_inside(), before);
+      EXPECT_NEAR(mesh.seconds_inside() - before, group.seconds_inside() - of_group, 1e-9)
+          << "each group is counted once";
+    }
+  });
+}
+
 TEST(Mesh, SetsWithoutAGroupAreRefused) {
   run_rank_threads(1, [](Group& world) {
     const Mesh mesh(world, {});

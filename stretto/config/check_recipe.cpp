@@ -102,7 +102,8 @@ void check_choice(const Recipe& recipe, const std::string& section, const settin
   try {
     choice.check();
   } catch (const settings::SettingError& error) {
-    throw ConfigError("{}: {}", recipe.origins.label(section + "." + error.key), error.problem);
+    throw ConfigError("{}: {}", recipe.origins.label(section + "." + error.key, section + ".type"),
+                      error.problem);
   }
 }
 

@@ -49,7 +49,8 @@ int64_t read_count(const nlohmann::json& position, const char* name, int64_t lim
 
 }  // namespace
 
-EpochCursor::EpochCursor(const Dataset& dataset, const BatchOptions& options) : batches_(dataset, options) {}
+EpochCursor::EpochCursor(const Dataset& dataset, const BatchOptions& options, std::string name)
+    : batches_(dataset, options), name_(std::move(name)) {}
 
 double EpochCursor::epochs_done() const {
   return static_cast<double>(epoch_) +
@@ -110,8 +111,8 @@ void EpochCursor::add_state(State& state) const {
                             {"order", rest_ ? rest_->order : to_json(batches_.order())}};
 }
 
-void EpochCursor::require_same_data(const nlohmann::json& saved, const std::string& name) const {
-  const std::string other = difference(name, saved, batches_.dataset());
+void EpochCursor::require_same_data(const nlohmann::json& saved) const {
+  const std::string other = difference(name_, saved, batches_.dataset());
   if (other.empty()) return;
   throw ConfigError(
       "{}; a run can be resumed on the same data only. Restore the data and the model's tokenizer, or choose another output to train on the new data",
@@ -139,8 +140,8 @@ EpochCursor::Rest EpochCursor::rest_of_epoch(const nlohmann::json& order, int64_
   return rest;
 }
 
-void EpochCursor::resume(const State& state, const std::string& name) {
-  require_same_data(state.scalar("data"), name);
+void EpochCursor::resume(const State& state) {
+  require_same_data(state.scalar("data"));
   const nlohmann::json& position = state.scalar("place");
   const int64_t epoch = read_count(position, "epoch", int64_t{1} << 53);
   const int64_t samples = read_count(position, "samples", std::max<int64_t>(1, batches_.dataset().size()));

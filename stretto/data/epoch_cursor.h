@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
@@ -16,8 +17,8 @@ namespace stretto::data {
 // is used once. Not thread-safe.
 class EpochCursor {
  public:
-  // Begins at epoch 0. `dataset` must outlive the cursor. Throws like GlobalBatches.
-  EpochCursor(const Dataset& dataset, const BatchOptions& options);
+  // At the start of epoch 0. `dataset` must outlive it; messages call it `name`. Throws as GlobalBatches.
+  EpochCursor(const Dataset& dataset, const BatchOptions& options, std::string name = "the data set");
 
   int64_t epoch() const { return epoch_; }  // the epoch of the next batch, from 0
   bool epoch_begins() const { return samples_taken_ == 0; }
@@ -35,9 +36,9 @@ class EpochCursor {
   // Saves the position under "place" and the identity of the data under "data".
   void add_state(State& state) const;
 
-  // Moves to the position in `state`. Throws ConfigError if it was saved with other data (messages call the
-  // data `name`), DataError for an impossible position; the cursor is then unchanged.
-  void resume(const State& state, const std::string& name = "the data set");
+  // Moves to where `state` was saved. Throws ConfigError where it is of other data, DataError where the
+  // position is none of this data; the cursor is then as before.
+  void resume(const State& state);
 
  private:
   // The rest of an epoch that was begun with other options: its samples in the old order, divided into this
@@ -48,12 +49,13 @@ class EpochCursor {
     int64_t batches = 0;               // batches of this run
   };
 
-  void require_same_data(const nlohmann::json& saved, const std::string& name) const;
+  void require_same_data(const nlohmann::json& saved) const;
   Rest rest_of_epoch(const nlohmann::json& order, int64_t epoch, int64_t samples_taken) const;
   int64_t batches_now() const;  // of the current epoch
   std::vector<int64_t> next_samples() const;
 
   GlobalBatches batches_;
+  std::string name_;
   int64_t epoch_ = 0;
   int64_t batch_ = 0;          // of the epoch, or of its rest
   int64_t samples_taken_ = 0;  // of the epoch

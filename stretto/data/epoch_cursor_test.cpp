@@ -202,9 +202,9 @@ TEST(EpochCursor, RefusesOtherData) {
   const BatchOptions options = {.global_batch_size = 4};
   const auto message = [&](const Dataset& here) -> std::string {
     try {
-      EpochCursor cursor(here, options);
+      EpochCursor cursor(here, options, "data.train");
       const Lengths there(20);
-      cursor.resume(state_of(EpochCursor(there, options)), "data.train");
+      cursor.resume(state_of(EpochCursor(there, options)));
     } catch (const ConfigError& error) {
       return error.what();
     }

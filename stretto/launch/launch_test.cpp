@@ -6,6 +6,7 @@
 #include "stretto/base/message_support.h"
 #include "stretto/launch/launch_fixture.h"
 #include "stretto/launch/process/placement.h"
+#include "stretto/launch/process/spawn.h"
 
 namespace stretto::launch {
 namespace {
@@ -103,6 +104,24 @@ TEST_F(Launch, ASignalEndsTheStartOfManyRanks) {
   ASSERT_TRUE(becomes_true([&] { return has("started"); }));
   ::kill(launcher_, SIGTERM);
   EXPECT_EQ(exit_code(), 128 + SIGTERM);
+}
+
+// The launcher is stopped meanwhile, so that it finds the end of the rank and the signals at once.
+TEST_F(Launch, ASignalAfterTheEndOfAllRanksLeavesTheirResult) {
+  for (const int code : {0, 3}) {
+    const std::string pid = fmt::format("pid{}", code), end = here(fmt::format("end{}", code));
+    LaunchOptions options = shell(
+        fmt::format("echo $$ > {}; until [ -e {} ]; do sleep 0.01; done; exit {}", here(pid), end, code), 1);
+    options.stop.exit_code = 75;
+    start(options);
+    const pid_t rank = number_in(pid);
+    ::kill(launcher_, SIGSTOP);
+    ASSERT_TRUE(comes_true([&] { return process_state(launcher_) == "T"; }));
+    write_file_atomic(end, "");
+    ASSERT_TRUE(comes_true([&] { return !runs(rank); }));
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGCONT}) ::kill(launcher_, signal);
+    EXPECT_EQ(exit_code(), code);
+  }
 }
 
 TEST_F(Launch, OutputOfAllRanksIsForwarded) {
@@ -324,6 +343,17 @@ TEST_F(UnreadOutput, ResumedReaderGetsTheLastLinesAndTheNumberOfMissingOnes) {
   EXPECT_THAT(read_all(),
               AllOf(HasSubstr("line 0 "), HasSubstr("line 19999 "),
                     HasSubstr(" were dropped here: nothing read them\n"), Not(HasSubstr("line 12000 "))));
+  EXPECT_EQ(exit_code(), 0);
+}
+
+// Of two signals one ends the wait for the reader, and the other comes after it.
+TEST_F(UnreadOutput, IsNotWaitedForAfterASignalWhichLeavesTheResult) {
+  start_unread("echo $$ > " + here("pid") + "; head -c 100000 /dev/zero", "", std::chrono::hours(1));
+  const pid_t rank = number_in("pid");
+  ASSERT_TRUE(comes_true([&] { return ::kill(rank, 0) != 0; }));
+  ::kill(launcher_, SIGSTOP);
+  ASSERT_TRUE(comes_true([&] { return process_state(launcher_) == "T"; }));
+  for (const int signal : {SIGINT, SIGTERM, SIGCONT}) ::kill(launcher_, signal);
   EXPECT_EQ(exit_code(), 0);
 }
 

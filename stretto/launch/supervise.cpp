@@ -67,6 +67,12 @@ class Supervisor {
     return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.process.alive(); });
   }
 
+  // Whether the ranks have ended, of all hosts: a signal cannot change what became of the job any more.
+  bool has_result() const {
+    const auto has_ended = [](const Rank& rank) { return rank.process.has_ended(); };
+    return !ranks_.empty() && std::ranges::all_of(ranks_, has_ended) && (link_ == nullptr || link_->over());
+  }
+
   bool is_refusal(int exit_code) const {
     return exit_code == usage_error && options_.own_program && !board_.first_step_taken();
   }
@@ -96,7 +102,7 @@ class Supervisor {
     ::poll(watched.data(), watched.size(), cluster::poll_timeout(until));
     // Signals are handled before output: Ctrl-C also ends the program that reads this launcher's output, and
     // ranks that are saving must not get a closed pipe.
-    take_signals();
+    if (!has_result()) take_signals();
     for (size_t i = 2; i < watched.size(); ++i) {
       if (watched[i].revents != 0) ranks_[(i - 2) / 2].output.read(static_cast<int>(i % 2));
     }

@@ -4,7 +4,7 @@
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/checkpoint/load.h"
-#include "stretto/checkpoint/transfer.h"
+#include "stretto/checkpoint/source.h"
 #include "stretto/checkpoint_format/folder.h"
 #include "stretto/lite/session.h"
 #include "stretto/lite/torch_state.h"
@@ -33,12 +33,13 @@ void resume_schedulers(const State& state, const std::vector<torch::optim::LRSch
 
 }  // namespace
 
-State Lite::state(const std::set<std::string>* stored, int random_writers) {
+State Lite::state(std::optional<std::set<std::string>> stored) {
   State state;
+  state.stored = std::move(stored);
   for (lite::Model& model : session_->models) model.add_state(state);
   for (size_t i = 0; i < session_->optimizers.size(); ++i)
-    session_->optimizers[i]->add_state(state, lite::numbered("optimizer", i), stored);
-  session_->random.add_state(state, global_rank(), random_writers);
+    session_->optimizers[i]->add_state(state, lite::numbered("optimizer", i));
+  session_->random.add_state(state);
   if (session_->products) session_->products->add_state(state);
   return state;
 }
@@ -52,7 +53,7 @@ std::filesystem::path Lite::save(const std::filesystem::path& folder, const Save
         mesh().world(), checkpoint::WriterOptions{
                             .folder = folder, .background = false, .retention = {.last = options.keep_last}});
   }
-  State table = state(nullptr, world_size());
+  State table = state();
   table.scalars["extra"] = options.extra;
   nlohmann::json epochs = nlohmann::json::array();
   for (const lite::LoaderRecord& loader : session_->loop.records()) epochs.push_back(loader.epochs);
@@ -75,20 +76,18 @@ std::optional<nlohmann::json> Lite::load(const std::filesystem::path& folder) {
       });
   if (!chosen) return std::nullopt;
 
-  const checkpoint::ReadableCheckpoint readable(mesh().world(), *chosen, chosen->parent_path());
-  const checkpoint_format::Manifest manifest = checkpoint_format::read_manifest(readable.path());
-  if (!manifest.scalars.contains("extra")) {
+  checkpoint::Source source(mesh().world(), *chosen, chosen->parent_path());
+  if (!source.manifest().scalars.contains("extra")) {
     throw DataError("load: {} is not a checkpoint of a Lite program; resume it with `stretto train`",
                     chosen->string());
   }
-  const std::set<std::string> stored = checkpoint::tensor_names(manifest);
-  State table = state(&stored, RandomState::writers(stored));
-  checkpoint::load(session_->mesh.world(), readable.path(), table);
+  State table = state(source.tensors());
+  source.fill(table);
   for (lite::Model& model : session_->models) model.resume(table);
   for (size_t i = 0; i < session_->optimizers.size(); ++i)
     session_->optimizers[i]->resume(table, lite::numbered("optimizer", i));
   resume_schedulers(table, session_->schedulers);
-  session_->random.resume(global_rank());
+  session_->random.resume(table);
   if (session_->products) session_->products->resume(table);
   const auto epochs = table.scalar("loaders").get<std::vector<int64_t>>();
   session_->loop.resume(epochs);

@@ -37,7 +37,8 @@ lite::Session::Session(const LiteOptions& options)
       mesh(*job.group,
            resolve(topology_request(settings), job.group->all_gather_bytes(job.group->host())).shape),
       agreement(mesh),
-      loop(mesh, agreement, job.device) {}
+      loop(mesh, agreement, job.device),
+      random(mesh.world().rank(), mesh.world().size()) {}
 
 Lite::Lite(const LiteOptions& options) : session_(std::make_unique<lite::Session>(options)) {
   log::set_rank(global_rank(), /*prints_info=*/is_global_zero());

@@ -141,7 +141,9 @@ class Lite {
   int world_size() const;
   bool is_global_zero() const { return global_rank() == 0; }
   at::Device device() const;
-  const Mesh& mesh() const;  // all ranks, and groups of them along its axes
+  // All ranks, and groups of them along its axes. A Lite's ranks lie on Axes::data only: a program's own loop
+  // knows neither stages nor parts of a layer.
+  const Mesh& mesh() const;
 
   // --- set-up
 
@@ -317,7 +319,7 @@ class Lite {
   double run_backward(const Tensor& loss, double weight, std::optional<double> count, bool keep_graph);
   void check_other_leaves(const std::vector<Tensor>& leaves);
   double clip(lite::Model& model, const ClipOptions& options);
-  State state(const std::set<std::string>* stored, int writers);
+  State state(std::optional<std::set<std::string>> stored = std::nullopt);
   lite::Loop& loop() const;
   void warn_once(bool& warned, const std::string& text) const;
 

@@ -48,10 +48,8 @@ class EngineOptimizer : public OptimizerBackend {
                 engine_.facts().optimizer);
   }
 
-  // Adds only the step; Engine::add_state() adds the rest.
-  void add_state(State& state, const std::string& prefix, const Names*) override {
-    state.scalars[prefix]["lr"] = lr_;
-  }
+  // The rest is the engine's.
+  void add_state(State& state, const std::string& prefix) override { state.scalars[prefix]["lr"] = lr_; }
   void resume(const State& state, const std::string& prefix) override {
     state.scalar(prefix).at("lr").get_to(lr_);
   }
@@ -112,8 +110,8 @@ class TorchOptimizer : public OptimizerBackend {
   std::vector<torch::optim::OptimizerParamGroup>& param_groups() override {
     return optimizer_->param_groups();
   }
-  void add_state(State& state, const std::string& prefix, const Names* stored) override {
-    add_torch_state(*optimizer_, parameters(), state, prefix, stored, model_.holders());
+  void add_state(State& state, const std::string& prefix) override {
+    add_torch_state(*optimizer_, parameters(), state, prefix, model_.holders());
   }
   void resume(const State& state, const std::string& prefix) override {
     resume_torch_state(*optimizer_, parameters(), state, prefix);

@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -24,10 +23,9 @@ class OptimizerBackend {
   virtual double lr() const = 0;
   virtual void set_lr(double lr) = 0;
   virtual std::vector<torch::optim::OptimizerParamGroup>& param_groups() = 0;
-  // Adds the live optimizer state under `prefix`. torch creates state in the first step only, so before
-  // loading, this creates the state for the names in the checkpoint (`stored`; null for saving).
-  using Names = std::set<std::string>;
-  virtual void add_state(State& state, const std::string& prefix, const Names* stored) = 0;
+  // Adds the optimizer state under `prefix`; tensors refer to live memory. torch creates state in the first step only:
+  // for a table that a source fills, memory is allocated here for the tensors of the source.
+  virtual void add_state(State& state, const std::string& prefix) = 0;
   virtual void resume(const State& state, const std::string& prefix) = 0;
 };
 

@@ -72,8 +72,7 @@ struct SchedulerCounter : torch::optim::LRScheduler {
 unsigned& scheduler_steps(torch::optim::LRScheduler& scheduler) { return SchedulerCounter::of(scheduler); }
 
 void add_torch_state(torch::optim::Optimizer& optimizer, const std::vector<NamedParameter>& parameters,
-                     State& state, const std::string& prefix, const std::set<std::string>* stored,
-                     const Holders& holders) {
+                     State& state, const std::string& prefix, const Holders& holders) {
   make_state(optimizer);  // throws early if it is not supported
   nlohmann::json steps = nlohmann::json::object();
   for (const auto& parameter : parameters) {
@@ -87,8 +86,8 @@ void add_torch_state(torch::optim::Optimizer& optimizer, const std::vector<Named
     const Fields all = fields(*entry);
     bool is_used = !fresh;
     for (const auto& [field, value] : all.tensors) {
-      if (stored != nullptr) {
-        const bool wanted = stored->contains(name(field));
+      if (state.stored) {
+        const bool wanted = state.stored->contains(name(field));
         *value = wanted ? at::zeros_like(tensor, at::MemoryFormat::Contiguous) : Tensor();
         is_used |= wanted;
       }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <set>
 #include <string>
 
 #include <torch/optim/optimizer.h>
@@ -12,12 +11,11 @@
 namespace stretto::lite {
 
 // The state of torch's optimizers as entries "<prefix>.<tensor>.<parameter>" of the state table, with steps
-// and learning rates in the scalars. `stored`: names in the checkpoint to be loaded, for which memory is
-// allocated; null for saving. `holders`: the ranks that step the same parameters. Throws ConfigError for an
+// and learning rates in the scalars. For a table that a source fills, memory is allocated for the
+// tensors of the source. `holders`: the ranks that step the same parameters. Throws ConfigError for an
 // optimizer whose state is not supported (LBFGS, a user-defined class).
 void add_torch_state(torch::optim::Optimizer& optimizer, const std::vector<NamedParameter>& parameters,
-                     State& state, const std::string& prefix, const std::set<std::string>* stored,
-                     const Holders& holders);
+                     State& state, const std::string& prefix, const Holders& holders);
 
 // Restores the scalars, after the tensors were loaded.
 void resume_torch_state(torch::optim::Optimizer& optimizer, const std::vector<NamedParameter>& parameters,

@@ -65,27 +65,23 @@ bool has_torch_dropout(const torch::nn::Module& module) {
   return false;
 }
 
-void RandomState::add_state(State& state, int rank, int writers) {
+void RandomState::add_state(State& state) {
   const std::string own = random_state();
   bytes_ = at::empty({static_cast<int64_t>(own.size())}, at::kByte);
   std::memcpy(bytes_.mutable_data_ptr(), own.data(), own.size());
-  writers_ = writers;
-  for (int writer = 0; writer < writers; ++writer) {
-    Entry entry = whole_entry(entry_name(writer), bytes_.sizes().vec(), bytes_);
-    if (writer != rank) entry.pieces.clear();
+  const auto is_listed = [&](int rank) {
+    return state.stored ? state.stored->contains(entry_name(rank)) : rank < ranks_;
+  };
+  for (int rank = 0; is_listed(rank); ++rank) {
+    Entry entry = whole_entry(entry_name(rank), bytes_.sizes().vec(), bytes_);
+    if (rank != rank_) entry.pieces.clear();
     state.tensors.push_back(std::move(entry));
   }
 }
 
-void RandomState::resume(int rank) const {
-  if (rank >= writers_) return;
+void RandomState::resume(const State& state) const {
+  if (!state.stored->contains(entry_name(rank_))) return;
   set_random_state({static_cast<const char*>(bytes_.const_data_ptr()), bytes_.nbytes()});
-}
-
-int RandomState::writers(const std::set<std::string>& names) {
-  int count = 0;
-  while (names.contains(entry_name(count))) ++count;
-  return count;
 }
 
 }  // namespace stretto

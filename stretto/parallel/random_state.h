@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <set>
 #include <string>
 
 #include <torch/nn/module.h>
@@ -22,21 +20,21 @@ void separate_random_numbers(int rank);
 // Whether the module contains a torch layer with dropout.
 bool has_torch_dropout(const torch::nn::Module& module);
 
-// The generator's state in the state table: one entry "random.<rank>" per rank.
+// The generator's state in the state table: one entry "random.<rank>" per rank that writes, or wrote, the table.
 class RandomState {
  public:
-  // `writers`: number of ranks that write, or wrote, the table; `rank`: this rank. The entry refers to memory of this
-  // object.
-  void add_state(State& state, int rank, int writers);
-  // Call it after the table was loaded. A rank without an entry (the table was written by fewer ranks) keeps its state.
-  void resume(int rank) const;
+  // `rank` of `ranks`, which save a table.
+  RandomState(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
 
-  // The number of ranks whose generator state is in a table with these entry names.
-  static int writers(const std::set<std::string>& names);
+  // The entry refers to memory of this object.
+  void add_state(State& state);
+  // Call it after the table was filled. A rank without an entry (fewer ranks saved the table) keeps its state.
+  void resume(const State& state) const;
 
  private:
+  int rank_;
+  int ranks_;
   Tensor bytes_;
-  int writers_ = 0;
 };
 
 }  // namespace stretto

@@ -102,8 +102,10 @@ class FieldReader {
 
 }  // namespace
 
-std::string Origins::label(const std::string& path) const {
-  const auto place = places.find(path);
+std::string Origins::label(const std::string& path) const { return label(path, path); }
+
+std::string Origins::label(const std::string& path, const std::string& near) const {
+  const auto place = places.find(given(path) ? path : near);
   return place == places.end() ? path : place->second + ": " + path;
 }
 

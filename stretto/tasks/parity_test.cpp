@@ -130,8 +130,10 @@ TEST_P(TrainingParity, TwentyStepsMatchTheReference) {
   const std::string precision = wanted.precision;
   const auto reference = SafetensorsFile(golden / wanted.folder / "golden.safetensors").load_all();
   const GoldenBatches dataset(reference);
+  const TempFolder output;
   run_rank_threads(wanted.ranks, [&](Group& group) {
     Recipe recipe = parity_recipe(golden / wanted.folder, precision);
+    recipe.output = output.path();
     recipe.training.grad_accumulation_steps = wanted.accumulation;
     recipe.training.strategy = wanted.strategy;
     const bool constant = !reference.contains("lr");  // BART's
@@ -142,7 +144,16 @@ TEST_P(TrainingParity, TwentyStepsMatchTheReference) {
     }
     const auto module = make_module(wanted.head, recipe.model, wanted.settings);
     const Mesh mesh = make_mesh(recipe, group);
-    TrainingRun run(recipe, *module, dataset, mesh, at::Device(at::kCPU));
+    Trackers trackers;
+    Callbacks callbacks({}, {recipe, *module, mesh, trackers});
+    const auto session = make_session({.recipe = recipe,
+                                       .mesh = mesh,
+                                       .device = at::kCPU,
+                                       .module = *module,
+                                       .train = dataset,
+                                       .callbacks = callbacks,
+                                       .trackers = trackers});
+    TrainingRun run(*session);
     for (int64_t k = 0; k < steps; ++k) {
       const StepReport report = run.step();
       const double loss = reference.at(precision + ".loss")[k].item<double>();
@@ -152,7 +163,7 @@ TEST_P(TrainingParity, TwentyStepsMatchTheReference) {
       EXPECT_DOUBLE_EQ(report.lr, constant ? 1e-3 : reference.at("lr")[k].item<double>());
     }
     int compared = 0;
-    for (const auto& [name, weight] : run.engine().weights().all()) {
+    for (const auto& [name, weight] : session->engine.weights().all()) {
       // The gradients of a key bias, and of what shifts all of question answering's scores alike (its bias and that of the
       // last norm), are 0 in theory and rounding errors in practice, which AdamW amplifies to full steps.
       const bool shifts = name == "qa_outputs.bias" || name.ends_with("layer.1.output.LayerNorm.bias") ||

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,6 +47,9 @@ struct Entry {
 struct State {
   std::vector<Entry> tensors;
   std::map<std::string, nlohmann::json> scalars;
+
+  // The names of the tensors of the source that fills this table (StateSource). Unset: the table is saved.
+  std::optional<std::set<std::string>> stored = std::nullopt;
 
   // The scalar `name`. Throws DataError if the checkpoint has none.
   const nlohmann::json& scalar(const std::string& name) const;

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <exception>
 
 #include <pthread.h>
 #include <sys/signalfd.h>
@@ -45,7 +46,11 @@ SignalGuard::SignalGuard() {
   ::sigaction(SIGCHLD, &standard, &old_child_);
 }
 
-SignalGuard::~SignalGuard() { restore(old_mask_); }
+SignalGuard::~SignalGuard() {
+  while (std::uncaught_exceptions() == 0 && next()) {
+  }
+  restore(old_mask_);
+}
 
 std::optional<int> SignalGuard::next() const {
   signalfd_siginfo info{};

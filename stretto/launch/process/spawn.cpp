@@ -217,6 +217,13 @@ bool Process::handles(int signal) const {
   return in_mask(status, "\nSigCgt:\t", signal) || (hold_save_ && in_mask(status, "\nSigBlk:\t", signal));
 }
 
+bool Process::has_ended() const {
+  siginfo_t info{};
+  if (!alive_) return true;
+  return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid != 0;
+}
+
 std::optional<Ending> Process::reap() {
   siginfo_t info{};
   if (!alive_ || ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0)

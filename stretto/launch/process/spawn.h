@@ -65,8 +65,9 @@ class Process {
   ~Process();  // waits briefly for the end of a killed child
 
   pid_t pid() const { return pid_; }
-  bool alive() const { return alive_; }
-  Fd& out() { return out_; }  // the read end of its standard output; non-blocking
+  bool alive() const { return alive_; }  // until reap() returns its end
+  bool has_ended() const;                // it need not be reaped yet
+  Fd& out() { return out_; }             // the read end of its standard output; non-blocking
   Fd& err() { return err_; }
 
   // Whether the child is still between fork and exec.

@@ -35,20 +35,31 @@ namespace {
 
 }  // namespace
 
-int run_in_child(const std::function<int()>& body) {
+ChildEnd run_in_child(const std::function<int()>& body) {
   log::flush();
   const launch::SignalGuard signals;
   const pid_t child = ::fork();
   if (child < 0) throw IoError("cannot start a process: {}", std::strerror(errno));
   if (child == 0) run_child(body, signals);
-  ::setpgid(child, child);  // both parent and child call it, so that the group exists whichever runs first
+  ::setpgid(child, child);  // here as well, so that the group exists whichever of the two runs first
+  ChildEnd end;
+  const auto read_signals = [&](bool passes_on) {
+    while (const auto signal = signals.next()) {
+      const bool asks = launch::asks_to_end(*signal);
+      if (asks) end.end_request = *signal;
+      if (passes_on && (asks || *signal == SIGUSR1)) ::kill(child, *signal);
+    }
+  };
   while (true) {
-    while (const auto signal = signals.next())
-      if (launch::asks_to_end(*signal) || *signal == SIGUSR1) ::kill(child, *signal);
+    read_signals(/*passes_on=*/true);
     int status = 0;
     const pid_t ended = ::waitpid(child, &status, WNOHANG);
-    if (ended == child) return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (ended < 0 && errno != EINTR) throw IoError("cannot wait for a process: {}", std::strerror(errno));
+    if (ended == child) {
+      read_signals(/*passes_on=*/false);
+      end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      return end;
+    }
     pollfd readable{.fd = signals.fd(), .events = POLLIN, .revents = 0};
     ::poll(&readable, 1, -1);
   }

@@ -79,9 +79,15 @@ class Stages {
  private:
   // Runs a stage. Returns whether it completed; if not, code_ is the exit code.
   bool done(Verb verb, const std::vector<std::string>& overrides) {
+    if (end_request_ != 0) {  // it came when the stage before was done
+      code_ = 128 + end_request_;
+      return false;
+    }
     const bool first = !begun_;
     begun_ = true;
-    code_ = run_in_child([&] { return run_stage(verb, overrides); });
+    const ChildEnd end = run_in_child([&] { return run_stage(verb, overrides); });
+    code_ = end.exit_code;
+    end_request_ = end.end_request;
     if (first && code_ == refused)
       earlier_.restore();
     else
@@ -114,6 +120,7 @@ class Stages {
   ScriptResults results_;
   bool begun_ = false;
   int code_ = 0;
+  int end_request_ = 0;  // the signal that asked for the end of the script
 };
 
 int run_plan(Script script, const ScriptPlan& plan, const ScriptArguments& arguments,

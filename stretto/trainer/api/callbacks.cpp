@@ -6,6 +6,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/comm/holders.h"
+#include "stretto/trainer/run/session.h"
 
 namespace stretto {
 namespace {
@@ -31,9 +32,11 @@ bool Callbacks::read_gradients() const {
   return std::ranges::any_of(callbacks_, [](const auto& callback) { return callback->reads_gradients(); });
 }
 
-void Callbacks::set_position(const TrainingRun& run, int64_t epoch) {
-  context_.steps_done = run.steps_done();
-  context_.total_steps = run.total_steps();
+void Callbacks::set_position(const Session& session) { set_position(session, session.cursor.epoch()); }
+
+void Callbacks::set_position(const Session& session, int64_t epoch) {
+  context_.steps_done = session.steps_done();
+  context_.total_steps = session.total_steps();
   context_.epoch = epoch;
 }
 

@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "stretto/trainer/api/callback.h"
-#include "stretto/trainer/run/training_run.h"
 
 namespace stretto {
+
+struct Session;
 
 // Dispatches the events of a run to its callbacks.
 class Callbacks {
@@ -23,8 +24,8 @@ class Callbacks {
   FitContext& context() { return context_; }
 
   // Sets the position of the run: at its next step, or after the last step in `epoch`.
-  void set_position(const TrainingRun& run) { set_position(run, run.epoch()); }
-  void set_position(const TrainingRun& run, int64_t epoch);
+  void set_position(const Session& session);
+  void set_position(const Session& session, int64_t epoch);
 
   // Calls `event` of all callbacks; `name` is the event's name in messages.
   template <class... Args>

@@ -42,6 +42,7 @@ class ManualOptimization {
 
  private:
   friend class MicroBatchRunner;
+  friend struct Session;
   friend class TrainingRun;
   // `idle`: this rank has no samples; its batch stands in for them and counts nothing.
   void begin_batch(bool idle);

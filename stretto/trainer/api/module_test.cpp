@@ -15,6 +15,7 @@
 #include "stretto/optim/optimizers.h"
 #include "stretto/tensor/safetensors.h"
 #include "stretto/trainer/api/trainer.h"
+#include "stretto/trainer/records/logged_values.h"
 
 namespace stretto {
 namespace {
@@ -204,7 +205,7 @@ TEST_F(SeamTest, RanksAlongOtherAxesThanDataShareSamplesAndDecisions) {
     FitResult result;
     const Plane train(40);
     run_rank_threads(ranks, [&](Group& world) {
-      const Mesh mesh(world, shape);
+      const Mesh mesh = make_mesh(recipe_, world, shape);
       Placed module(mesh);
       Trainer trainer(recipe_, mesh, at::kCPU);
       trainer.add(std::make_shared<EndOnLastRank>());

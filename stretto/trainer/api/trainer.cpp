@@ -34,7 +34,12 @@ Input describe_samples(const std::string& name, const data::Dataset* dataset) {
 }  // namespace
 
 Mesh make_mesh(const Recipe& recipe, Group& world) {
-  return Mesh(world, resolve(topology_request(recipe), world.all_gather_bytes(world.host())).shape);
+  const Topology topology = resolve(topology_request(recipe), world.all_gather_bytes(world.host()));
+  return Mesh(world, topology.shape, topology.batch);
+}
+
+Mesh make_mesh(const Recipe& recipe, Group& world, const MeshShape& shape) {
+  return Mesh(world, shape, resolve(topology_request(recipe), shape).batch);
 }
 
 void Trainer::add_validation(const std::string& name, const data::Dataset& samples) {
@@ -67,16 +72,26 @@ FitResult Trainer::fit(Module& module, const data::Dataset& all, const data::Dat
   std::vector<ModelRule> rules;
   for (const std::string& text : recipe_.checkpoint.save_models) rules.push_back(parse_model_rule(text));
   rules.insert(rules.end(), model_rules_.begin(), model_rules_.end());
-  Fit fit(recipe_, mesh_, device_, module, train, validation, validation_sets_, callbacks, trackers,
-          std::move(rules));
+  const SessionParts parts = {.recipe = recipe_,
+                              .mesh = mesh_,
+                              .device = device_,
+                              .module = module,
+                              .train = train,
+                              .callbacks = callbacks,
+                              .trackers = trackers,
+                              .validation = validation,
+                              .other_sets = validation_sets_,
+                              .rules = std::move(rules)};
+  std::unique_ptr<Fit> fit;
   try {
-    FitResult result = fit.run();
+    fit = std::make_unique<Fit>(parts, find_checkpoint(recipe_, mesh_));
+    FitResult result = fit->run();
     result.training_samples = train.size();
     if (!result.was_finished) trackers.end(result.stopped ? RunEnd::stopped : RunEnd::finished);
     return result;
   } catch (const std::exception& error) {
     trackers.end(RunEnd::failed);
-    fit.catch_up();
+    if (fit) fit->catch_up();
     callbacks.notify_exception(error);
     throw;
   }

@@ -40,10 +40,11 @@ struct TestOptions {
   bool load = true;  // false: those that the module was constructed with. REQUIRES: no fit() has trained it
 };
 
-// The mesh of a job that trains by `recipe`: its ranks are arranged as the strategy asks
-// (strategy/topology.h). Every rank of `world` must make it, with the same recipe. Collective. Throws
-// ConfigError where strategy, dp_shard or batch sizes do not fit the ranks.
+// The mesh of a job that trains by `recipe`, with its batches: the ranks are arranged as the strategy asks
+// (strategy/topology.h), or as `shape`. Every rank of `world` must make it, with the same arguments.
+// Collective. Throws ConfigError where strategy, dp_shard, batch sizes or `shape` do not fit the ranks.
 Mesh make_mesh(const Recipe& recipe, Group& world);
+Mesh make_mesh(const Recipe& recipe, Group& world, const MeshShape& shape);
 
 // Trains a module by a recipe: steps, evaluation, keeping the best model, checkpoints and resuming, progress, metrics
 // in the output folder. Every rank calls fit with the same recipe and data.
@@ -51,7 +52,7 @@ class Trainer {
  public:
   // The ranks of Axes::data share the global batch; those that differ on other axes only get the same
   // samples, and the module divides the work among them. A strategy that shards does so over Axes::shard.
-  // `recipe` and `mesh` must outlive the trainer.
+  // REQUIRES: `mesh` is made by make_mesh() with `recipe`; both outlive the trainer.
   Trainer(const Recipe& recipe, const Mesh& mesh, at::Device device)
       : recipe_(recipe), mesh_(mesh), device_(device) {}
   Trainer(const Recipe&, Mesh&&, at::Device) = delete;

@@ -9,11 +9,14 @@
 
 namespace stretto {
 
-KeptModels::KeptModels(const CheckpointConfig& config, const std::string& setting,
-                       std::vector<ModelRule> rules, const RunFolder* folder, const Module& module)
-    : folder_(folder) {
-  rules_.push_back({"model", "model", Monitor(setting, config.monitor.value_or("loss"), config.mode)});
-  for (ModelRule& rule : rules) {
+KeptModels::KeptModels(const Recipe& recipe, const Mesh& mesh, const std::vector<ModelRule>& rules,
+                       const RunFolder* folder, const Module& module)
+    : mesh_(mesh), folder_(folder) {
+  const CheckpointConfig& config = recipe.checkpoint;
+  rules_.push_back(
+      {"model", "model",
+       Monitor(recipe.origins.label("checkpoint.monitor"), config.monitor.value_or("loss"), config.mode)});
+  for (const ModelRule& rule : rules) {
     if (std::ranges::find(rules_, rule.name, &Rule::name) != rules_.end())
       throw ConfigError("checkpoint.save_models: {} is given twice; remove one", rule.name);
     rules_.push_back({rule.name, "models/" + rule.name,
@@ -108,41 +111,37 @@ void KeptModels::add_state(State& state) const {
   }
 }
 
-void KeptModels::read_last(const nlohmann::json& saved) {
-  last_.reset();
-  if (saved.contains("last")) last_ = saved.at("last").get<double>();
+// By rank 0, which sees the folder.
+bool KeptModels::is_on_disk(const Rule& rule) const {
+  const bool found = folder_ != nullptr && std::filesystem::exists(folder_->path() / rule.folder);
+  return !mesh_.world().broadcast_bytes(found ? "yes" : "", 0).empty();
 }
 
-void KeptModels::roll_back(const State& state) { read_last(state.scalar("best")); }
-
-void KeptModels::resume(const State& state, const std::vector<bool>& on_disk) {
+void KeptModels::resume(const State& state) {
   const nlohmann::json& best = state.scalar("best");
+  const bool is_chosen = rules_[0].best.has_value();
   // If the monitored metric has changed, the stored values do not apply.
-  if (on_disk.at(0) && best.at("monitor") == monitor().metric()) {
-    best.at("epoch").get_to(epoch_);
-    rules_[0].step = best.value("step", int64_t{0});  // 0: a checkpoint of an earlier version
-    read_last(best);
-    if (best.contains("metrics")) {
+  if ((is_chosen || is_on_disk(rules_[0])) && best.at("monitor") == monitor().metric()) {
+    last_.reset();
+    if (best.contains("last")) last_ = best.at("last").get<double>();
+    if (!is_chosen) {
+      best.at("epoch").get_to(epoch_);
+      rules_[0].step = best.value("step", int64_t{0});  // 0: a checkpoint of an earlier version
+    }
+    if (!is_chosen && best.contains("metrics")) {
       metrics_ = best.at("metrics").get<Metrics>();
       rules_[0].best = metrics_->at(monitor().metric());
     }
   }
-  if (!has_further()) return;
-  const nlohmann::json& further = state.scalar("saved_models");
   for (size_t i = 1; i < rules_.size(); ++i) {
     Rule& rule = rules_[i];
-    if (!on_disk.at(i) || !further.contains(rule.name)) continue;
+    const nlohmann::json& further = state.scalar("saved_models");
+    if (rule.best || !is_on_disk(rule) || !further.contains(rule.name)) continue;
     const nlohmann::json& before = further.at(rule.name);
     rule.best = before.at("value").get<double>();
     before.at("step").get_to(rule.step);
     before.at("epoch").get_to(rule.epochs);
   }
-}
-
-std::vector<bool> KeptModels::on_disk() const {
-  std::vector<bool> found;
-  for (const Rule& rule : rules_) found.push_back(std::filesystem::exists(folder_->path() / rule.folder));
-  return found;
 }
 
 }  // namespace stretto

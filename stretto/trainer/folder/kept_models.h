@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "stretto/checkpoint_format/manifest.h"
+#include "stretto/comm/mesh.h"
 #include "stretto/config/model_rule.h"
 #include "stretto/config/recipe.h"
 #include "stretto/tensor/state.h"
+#include "stretto/trainer/api/step_report.h"
 #include "stretto/trainer/folder/model_saver.h"
 #include "stretto/trainer/run/monitor.h"
-#include "stretto/trainer/run/training_run.h"
 
 namespace stretto {
 
@@ -19,10 +20,9 @@ namespace stretto {
 // state.json. The decisions are the same on all ranks; rank 0 writes.
 class KeptModels {
  public:
-  // `setting`: what errors call checkpoint.monitor, with the place where it was set. `folder`: null on other ranks than 0, which
-  // call neither save() nor retry(), finish() and on_disk(). Throws ConfigError for two rules of one name and for a metric
-  // without a known direction.
-  KeptModels(const CheckpointConfig& config, const std::string& setting, std::vector<ModelRule> rules,
+  // `folder`: null on other ranks than 0, which call neither save() nor retry() and finish(). Throws
+  // ConfigError for two rules of one name and for a metric without a known direction.
+  KeptModels(const Recipe& recipe, const Mesh& mesh, const std::vector<ModelRule>& rules,
              const RunFolder* folder, const Module& module);
 
   // After an evaluation: whether a model is better than before; then save() must follow. NaN is never better. Throws ConfigError
@@ -51,11 +51,9 @@ class KeptModels {
   std::optional<checkpoint_format::Score> score() const;
 
   void add_state(State& state) const;
-  // `on_disk`: of each model; those that are not begin again.
-  void resume(const State& state, const std::vector<bool>& on_disk);
-  std::vector<bool> on_disk() const;
-  // After a rollback to `state`: restores the last evaluation. The best ones are kept, because their models are still on disk.
-  void roll_back(const State& state);
+  // What this object has chosen stays, because those models are on disk. Else a model on disk is the best of
+  // `state`, and a model that is not begins again. Collective.
+  void resume(const State& state);
 
  private:
   struct Rule {
@@ -70,8 +68,9 @@ class KeptModels {
   };
   static void consider(Rule& rule, const Metrics& metrics, const StepReport& at);
   bool consider_further(const Metrics& metrics, const StepReport& at);
-  void read_last(const nlohmann::json& saved);
+  bool is_on_disk(const Rule& rule) const;
 
+  const Mesh& mesh_;
   const RunFolder* folder_;
   std::vector<Rule> rules_;        // the first one is model/
   std::deque<ModelSaver> savers_;  // in the order of the rules; empty on other ranks than 0

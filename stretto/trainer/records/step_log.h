@@ -9,9 +9,9 @@
 #include "stretto/tensor/state.h"
 #include "stretto/track/trackers.h"
 #include "stretto/trainer/api/module.h"
+#include "stretto/trainer/api/step_report.h"
 #include "stretto/trainer/records/rank_use.h"
 #include "stretto/trainer/run/recurrence.h"
-#include "stretto/trainer/run/training_run.h"
 
 namespace stretto {
 

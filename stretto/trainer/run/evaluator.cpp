@@ -9,6 +9,7 @@
 #include "stretto/base/number_text.h"
 #include "stretto/data/identity.h"
 #include "stretto/trainer/run/evaluate.h"
+#include "stretto/trainer/run/session.h"
 
 namespace stretto {
 std::string one_line(const Metrics& metrics) {
@@ -17,15 +18,11 @@ std::string one_line(const Metrics& metrics) {
   return line;
 }
 
-Evaluator::Evaluator(const Recipe& recipe, const Mesh& mesh, at::Device device, Module& module,
-                     TrainingRun& run, const data::Dataset* validation, const ValidationSets& others)
-    : recipe_(recipe),
-      mesh_(mesh),
-      device_(device),
-      module_(module),
-      run_(run),
-      every_(recipe.evaluate.every, mesh.world().rank() == 0) {
-  if (recipe.evaluate.every.never() || validation == nullptr) return;
+Evaluator::Evaluator(Session& session, const data::Dataset* validation, const ValidationSets& others)
+    : recipe_(session.recipe),
+      session_(session),
+      every_(session.recipe.evaluate.every, session.is_main_rank()) {
+  if (recipe_.evaluate.every.never() || validation == nullptr) return;
   sets_.push_back(limit("", *validation));
   for (const auto& [name, samples] : others) sets_.push_back(limit(name, *samples));
 }
@@ -43,18 +40,19 @@ std::optional<int64_t> Evaluator::after(const StepReport& report, bool last) con
 }
 
 Metrics Evaluator::measure(const std::string& set, const data::Dataset& samples) {
-  run_.engine().weights().catch_up();
-  run_.engine().synchronise_buffers();
-  const AveragedWeights average = run_.engine().weights().averaged(recipe_.ema.evaluate);
+  session_.engine.weights().catch_up();
+  session_.engine.synchronise_buffers();
+  const AveragedWeights average = session_.engine.weights().averaged(recipe_.ema.evaluate);
   const EvaluationOptions options = {.batch_size = evaluation_batch_size(recipe_),
-                                     .device = device_,
+                                     .device = session_.device,
                                      .kernels = nn::parse_kernels(recipe_.training.kernels),
-                                     .autocast = run_.compute().autocast,
-                                     .collective_forward = run_.engine().facts().passes_are_collective,
+                                     .autocast = session_.compute.autocast,
+                                     .collective_forward = session_.engine.facts().passes_are_collective,
                                      .validation_set = set};
-  const Evaluation evaluation = stretto::evaluate(module_, samples, mesh_, options);
-  table_ = recipe_.evaluate.by_class && evaluation.rows.defined() ? module_.table(evaluation.rows) : "";
-  const Metrics measured = measure_everywhere(module_, evaluation, mesh_);
+  const Evaluation evaluation = stretto::evaluate(session_.module, samples, session_.mesh, options);
+  table_ =
+      recipe_.evaluate.by_class && evaluation.rows.defined() ? session_.module.table(evaluation.rows) : "";
+  const Metrics measured = measure_everywhere(session_.module, evaluation, session_.mesh);
   if (set.empty()) return measured;
   Metrics named;
   for (const auto& [name, value] : measured) named[set + "/" + name] = value;
@@ -84,7 +82,7 @@ Metrics Evaluator::evaluate(int64_t step, const std::string& may_be_nonfinite) {
 std::optional<Metrics> Evaluator::check() {
   const int64_t batches = recipe_.evaluate.sanity_steps;
   if (batches == 0) return std::nullopt;
-  const int64_t count = batches * evaluation_batch_size(recipe_) * mesh_.size(Axes::data);
+  const int64_t count = batches * evaluation_batch_size(recipe_) * session_.mesh.size(Axes::data);
   Metrics metrics;
   for (const Samples& samples : sets_) {
     const data::Dataset& all = samples.get();

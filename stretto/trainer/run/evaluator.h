@@ -5,13 +5,14 @@
 #include <utility>
 #include <vector>
 
-#include "stretto/comm/mesh.h"
+#include "stretto/config/recipe.h"
 #include "stretto/data/subset.h"
 #include "stretto/trainer/api/module.h"
 #include "stretto/trainer/run/recurrence.h"
-#include "stretto/trainer/run/training_run.h"
 
 namespace stretto {
+
+struct Session;
 
 // Validation samples by name.
 using ValidationSets = std::vector<std::pair<std::string, const data::Dataset*>>;
@@ -20,8 +21,7 @@ using ValidationSets = std::vector<std::pair<std::string, const data::Dataset*>>
 class Evaluator {
  public:
   // `validation` may be null; the metrics of `others` are named "<set>/<metric>". All references must outlive the object.
-  Evaluator(const Recipe& recipe, const Mesh& mesh, at::Device device, Module& module, TrainingRun& run,
-            const data::Dataset* validation, const ValidationSets& others);
+  Evaluator(Session& session, const data::Dataset* validation, const ValidationSets& others);
 
   // Whether there are evaluations at all.
   bool in_use() const { return !sets_.empty(); }
@@ -58,10 +58,7 @@ class Evaluator {
   Metrics measure(const std::string& set, const data::Dataset& samples);
 
   const Recipe& recipe_;
-  const Mesh& mesh_;
-  at::Device device_;
-  Module& module_;
-  TrainingRun& run_;
+  Session& session_;
   std::vector<Samples> sets_;  // the first has no name; empty without evaluation
   Recurrence every_;
   int64_t done_ = 0;

@@ -21,105 +21,46 @@ std::string place_of(const StepReport& report) {
                            : fmt::format("step {}, epoch {:.2f}", report.step, report.epochs);
 }
 
-// Compares only values that the checkpoint has: older checkpoints lack the configuration.
-void require_same_model(const nlohmann::json& before, const nlohmann::json& now) {
-  std::string differences;
-  for (const auto& [name, value] : before.items()) {
-    const std::string here = now.contains(name) ? now.at(name).dump() : "unset";
-    if (value.dump() != here)
-      differences += fmt::format("\n  {}: {} in the checkpoint, now {}", name, value.dump(), here);
-  }
-  if (differences.empty()) return;
-  throw ConfigError(
-      "the model's configuration differs from that of the run to resume:{}\nRestore it, or choose another output to train the changed model",
-      differences);
-}
-
 }  // namespace
 
-Fit::Fit(const Recipe& recipe, const Mesh& mesh, at::Device device, Module& module,
-         const data::Dataset& train, const data::Dataset* validation, const ValidationSets& other_sets,
-         Callbacks& callbacks, Trackers& trackers, std::vector<ModelRule> rules)
-    : recipe_(recipe),
-      mesh_(mesh),
-      module_(module),
-      callbacks_(callbacks),
-      folder_(main_rank() ? std::optional<RunFolder>(recipe.output) : std::nullopt),
-      run_(recipe, module, train, mesh, device),
-      step_log_(recipe, mesh, trackers),
-      models_(recipe.checkpoint, recipe.origins.label("checkpoint.monitor"), std::move(rules),
-              folder_ ? &*folder_ : nullptr, module),
-      evaluator_(recipe, mesh, device, module, run_, validation, other_sets),
-      checkpoints_(recipe, mesh) {
-  if (module.automatic_optimization() && run_.engine().facts().base_rates.lr == 0) {
+Fit::Fit(const SessionParts& parts, std::unique_ptr<RunCheckpoint> from)
+    : recipe_(parts.recipe),
+      mesh_(parts.mesh),
+      continues_folder_(from != nullptr && from->continues_folder()),
+      session_(make_session(parts, from.get())),
+      run_(*session_),
+      step_log_(session_->step_log),
+      models_(session_->models),
+      evaluator_(session_->evaluator),
+      callbacks_(session_->callbacks),
+      checkpoints_(recipe_, mesh_, continues_folder_) {
+  if (from != nullptr) result_.resumed_after = session_->steps_done();
+  warn_of_settings();
+}
+
+void Fit::warn_of_settings() const {
+  const int64_t samples = session_->train.size();
+  if (!session_->manual && session_->engine.facts().base_rates.lr == 0) {
     log::warning("the learning rate is 0: the run computes steps, but trains nothing; set optimizer.lr");
   }
-  const int sharing = mesh.size(Axes::data);
-  if (train.size() < sharing) {
+  const int sharing = mesh_.size(Axes::data);
+  if (samples < sharing) {
     log::warning("{} samples for {} ranks: some ranks have no samples and only take part in the reductions",
-                 train.size(), sharing);
+                 samples, sharing);
   }
-  const int64_t batch = run_.batch_plan().global_batch_size;
-  if (batch > train.size()) {
+  const int64_t batch = mesh_.batch_plan().global_batch_size;
+  if (batch > samples) {
     log::warning(
         "the global batch of {} samples is larger than the {} training samples: every step uses all of them; lower training.global_batch_size",
-        batch, train.size());
-  }
-}
-
-State Fit::describe_state(int random_writers) {
-  State state = run_.state(random_writers);
-  step_log_.add_state(state);
-  models_.add_state(state);
-  callbacks_.add_state(state);
-  evaluator_.add_state(state);
-  state.scalars["train_loss"] = {{"sum", train_loss_.sum},
-                                 {"steps", static_cast<int64_t>(train_loss_.weight)}};
-  state.scalars["model"] = module_.model_config();
-  state.scalars["exported_config"] = module_.exported_config();
-  return state;
-}
-
-void Fit::resume(const State& state) {
-  try {
-    require_same_model(state.scalar("model"), module_.model_config());
-    run_.resume(state);
-    step_log_.resume(state);
-    callbacks_.resume(state);
-    evaluator_.resume(state);
-    state.scalar("train_loss").at("sum").get_to(train_loss_.sum);
-    state.scalar("train_loss").at("steps").get_to(train_loss_.weight);
-  } catch (const nlohmann::json::exception& error) {
-    throw DataError("the checkpoint's scalars are malformed: {}; resume from another checkpoint",
-                    error.what());
+        batch, samples);
   }
 }
 
 void Fit::begin() {
-  const auto describe = [this](int random_writers) { return describe_state(random_writers); };
-  if (const auto loaded = checkpoints_.load(describe)) {
-    const State& state = *loaded;
-    resume(state);
-    if (checkpoints_.continues_folder()) resume_models(state);
-    result_.resumed_after = run_.steps_done();
-    if (was_finished()) return;
-  }
+  if (continues_folder_ && was_finished()) return;
   trim_tensor_memory();  // temporary memory of the setup
-  log::info("{}", run_.describe());
-  callbacks_.set_position(run_);
-  callbacks_.context().catch_up = [this] { run_.engine().weights().catch_up(); };
-  callbacks_.context().weights = [this] { return run_.engine().weights().all(); };
-  if (callbacks_.read_gradients()) {
-    if (main_rank() && run_.engine().facts().gradients_are_sharded) {
-      log::warning(
-          "training.strategy: {} divides gradients among the ranks, so there are no histograms of gradients (track.histograms), and callbacks that read gradients see none; use ddp or zero1",
-          recipe_.training.strategy);
-    }
-    callbacks_.context().gradients = [this] { return run_.gradients(); };
-    run_.on_gradients([this](const StepReport& coming) {
-      callbacks_.notify<const StepReport&>("gradients_ready", &Callback::gradients_ready, coming);
-    });
-  }
+  log::info("{}", session_->describe());
+  prepare_callbacks();
   callbacks_.notify("fit_start", &Callback::fit_start);
   end_if_requested();
   if (over() && result_.resumed_after > 0 && is_complete()) {
@@ -132,15 +73,21 @@ void Fit::begin() {
   if (result_.resumed_after == 0 && !over()) evaluate_at_start();
 }
 
-// Restores the best values of the models that are still on disk. A model whose folder is gone begins again.
-void Fit::resume_models(const State& state) {
-  std::string found;
-  if (main_rank()) {
-    for (const bool exists : models_.on_disk()) found += exists ? '1' : '0';
+void Fit::prepare_callbacks() {
+  Engine& engine = session_->engine;
+  callbacks_.set_position(*session_);
+  callbacks_.context().catch_up = [&engine] { engine.weights().catch_up(); };
+  callbacks_.context().weights = [&engine] { return engine.weights().all(); };
+  if (!callbacks_.read_gradients()) return;
+  if (session_->is_main_rank() && engine.facts().gradients_are_sharded) {
+    log::warning(
+        "training.strategy: {} divides gradients among the ranks, so there are no histograms of gradients (track.histograms), and callbacks that read gradients see none; use ddp or zero1",
+        recipe_.training.strategy);
   }
-  std::vector<bool> on_disk;
-  for (const char exists : mesh_.world().broadcast_bytes(found, 0)) on_disk.push_back(exists == '1');
-  models_.resume(state, on_disk);
+  callbacks_.context().gradients = [this] { return run_.gradients(); };
+  run_.on_gradients([this](const StepReport& coming) {
+    callbacks_.notify<const StepReport&>("gradients_ready", &Callback::gradients_ready, coming);
+  });
 }
 
 // Before the first step. evaluate.sanity_steps: mistakes in validation_step and metrics() end the run here.
@@ -160,23 +107,23 @@ void Fit::evaluate_at_start() {
 void Fit::claim_folder() {
   if (claimed_folder_) return;
   claimed_folder_ = true;
-  const bool continues = result_.resumed_after > 0 && checkpoints_.continues_folder();
+  const bool continues = result_.resumed_after > 0 && continues_folder_;
   const EarlierFiles fresh = recipe_.training.fast_dev_run ? EarlierFiles::removed : EarlierFiles::kept;
   const EarlierFiles earlier = continues ? EarlierFiles::continued : fresh;
-  if (main_rank()) folder_->begin_run(dump_recipe(recipe_), earlier);
+  if (session_->is_main_rank()) session_->folder->begin_run(dump_recipe(recipe_), earlier);
   log::release_file();
   const cluster::RankInfo info = cluster::read_rank_info();
   if (info.local_rank == 0) cluster::note_first_step(info.heartbeat);
-  step_log_.begin(result_.resumed_after, run_.total_steps());
+  step_log_.begin(result_.resumed_after, session_->total_steps());
   if (at_start_) step_log_.write_evaluation({}, *at_start_);
   at_start_.reset();
 }
 
 // Whether the folder holds the results of a complete run. The same on all ranks.
 bool Fit::is_complete() {
-  const bool complete = main_rank() && checkpoints_.continues_folder() &&
-                        std::filesystem::exists(folder_->model()) &&
-                        std::filesystem::exists(folder_->path() / "summary.json");
+  const bool complete = session_->is_main_rank() && continues_folder_ &&
+                        std::filesystem::exists(session_->folder->model()) &&
+                        std::filesystem::exists(session_->folder->path() / "summary.json");
   return !mesh_.world().broadcast_bytes(complete ? "yes" : "", 0).empty();
 }
 
@@ -186,40 +133,37 @@ bool Fit::was_finished() {
   const char* setting = recipe_.training.max_steps ? "training.max_steps" : "training.epochs";
   log::info(
       "nothing to do: the run in {} has completed all of its {} steps; to train longer, raise {} and accept the change with --set 'checkpoint.accept_changes=[{}]'",
-      recipe_.output.string(), run_.steps_done(), setting, setting);
+      recipe_.output.string(), session_->steps_done(), setting, setting);
   result_.was_finished = true;
   return true;
 }
 
 void Fit::roll_back(const std::string& reason) {
   step_log_.pause();
-  const State state =
-      checkpoints_.roll_back([this](int random_writers) { return describe_state(random_writers); }, reason);
-  resume(state);
-  models_.roll_back(state);
-  step_log_.begin(run_.steps_done(), run_.total_steps());
+  session_->restore(*checkpoints_.newest(reason));
+  step_log_.begin(session_->steps_done(), session_->total_steps());
 }
 
 // Not of buffers, which may hold infinity, as attention masks do. All ranks throw.
 void Fit::require_finite() {
   if (recipe_.checkpoint.allow_nonfinite) return;
-  const std::string name = run_.engine().weights().first_nonfinite();
+  const std::string name = session_->engine.weights().first_nonfinite();
   if (name.empty()) return;
   throw Error(
       "step {}: the weights overflowed: {} holds NaN or infinity, so neither model nor checkpoint is saved; lower optimizer.lr or set training.max_grad_norm, or save anyway with checkpoint.allow_nonfinite: true",
-      run_.steps_done(), name);
+      session_->steps_done(), name);
 }
 
 // Saves the models that are `due`, and what could not be written before. Collective, because the weights may have to be gathered;
 // rank 0 writes.
 void Fit::save_models(bool due) {
   if (!due) {
-    if (main_rank()) models_.retry();
+    if (session_->is_main_rank()) models_.retry();
     return;
   }
-  const AveragedWeights average = run_.engine().weights().averaged(recipe_.ema.evaluate);
+  const AveragedWeights average = session_->engine.weights().averaged(recipe_.ema.evaluate);
   require_finite();
-  run_.engine().weights().at_first([this](const ListedSource& weights) { models_.save(weights); });
+  session_->engine.weights().at_first([this](const ListedSource& weights) { models_.save(weights); });
 }
 
 // The model of a run without an evaluation that had a finite metric. It is saved before the last checkpoint,
@@ -233,11 +177,12 @@ void Fit::save_last_weights() {
 void Fit::finish_files() {
   const std::string checkpoint = checkpoints_.finish();
   std::vector<std::string> failures;
-  if (main_rank()) failures = models_.finish();
-  const bool is_model_there = main_rank() && failures[0].empty() && std::filesystem::exists(folder_->model());
-  failures.push_back(checkpoint.empty() || !is_model_there
-                         ? checkpoint
-                         : fmt::format("{}; the model is in {}", checkpoint, folder_->model().string()));
+  if (session_->is_main_rank()) failures = models_.finish();
+  const bool is_model_there =
+      session_->is_main_rank() && failures[0].empty() && std::filesystem::exists(session_->folder->model());
+  failures.push_back(checkpoint.empty() || !is_model_there ? checkpoint
+                                                           : fmt::format("{}; the model is in {}", checkpoint,
+                                                                         session_->folder->model().string()));
   std::erase(failures, "");
   for (const std::string& of_rank :
        mesh_.world().all_gather_bytes(fmt::format("{}", fmt::join(failures, "; ")))) {
@@ -250,12 +195,12 @@ void Fit::evaluate_model(const StepReport& report) {
   const Metrics metrics = evaluator_.evaluate(report.step, may_be_nonfinite());
   step_log_.write_evaluation(report, metrics);
   Metrics watched = metrics;
-  watched["train_loss"] = train_loss_.take();
+  watched["train_loss"] = session_->train_loss.take();
   const bool due = models_.improve(metrics, watched["train_loss"], report);
   log::info("{} | {}{}", place_of(report), one_line(metrics), models_.is_due() ? " | best so far, kept" : "");
   if (!evaluator_.table().empty()) log::info("{}", evaluator_.table());
   save_models(due);
-  auto& schedule = run_.schedule();
+  auto& schedule = *session_->schedule;
   if (const auto loss = metrics.find("loss"); loss != metrics.end()) schedule.observe_loss(loss->second);
   schedule.observe(schedule.monitor().empty()
                        ? models_.monitor().value(metrics)
@@ -275,29 +220,34 @@ std::string Fit::may_be_nonfinite() const {
 
 // Callbacks receive the same metrics on all ranks, but may decide by the clock or a file.
 void Fit::end_if_requested() {
-  std::string reason = run_.schedule().end_reason();
+  std::string reason = session_->schedule->end_reason();
   if (reason.empty() && !callbacks_.empty()) reason = callbacks_.agree_on_stop().value_or("");
   if (reason.empty()) return;
   result_.ended_by = reason;
-  log::info("ended      after step {}: {}", run_.steps_done(), reason);
+  log::info("ended      after step {}: {}", session_->steps_done(), reason);
+}
+
+void Fit::write_record(const StepReport& report) {
+  step_log_.write(report, session_->logged.take(session_->cursor.epoch_begins()));
 }
 
 void Fit::after(const StepReport& report) {
   result_.samples += report.samples;
-  callbacks_.set_position(run_, report.epoch);
+  callbacks_.set_position(*session_, report.epoch);
   step_log_.add(report);
-  if (report.taken) train_loss_.add(report.loss);
-  if (callbacks_.read_parameters()) run_.engine().weights().catch_up();
-  module_.on_train_batch_end(report);
+  if (report.taken) session_->train_loss.add(report.loss);
+  if (callbacks_.read_parameters()) session_->engine.weights().catch_up();
+  session_->module.on_train_batch_end(report);
   callbacks_.notify<const StepReport&>("step_end", &Callback::step_end, report);
   if (report.requests.end) end_if_requested();
   const auto evaluation = evaluator_.after(report, over());
-  if (step_log_.due(report, evaluation) || over() || run_.has_epoch_values()) write_record(report);
+  const bool epoch_logged = report.epoch_ends && session_->logged.has_epoch_values();
+  if (step_log_.due(report, evaluation) || over() || epoch_logged) write_record(report);
   if (evaluation) evaluate_model(report);
   if (!evaluator_.in_use() && models_.has_further() && (report.epoch_ends || over()))
-    save_models(models_.improve_without_evaluation(train_loss_.take(), report));
+    save_models(models_.improve_without_evaluation(session_->train_loss.take(), report));
   if (report.epoch_ends) {
-    run_.engine().weights().catch_up();
+    session_->engine.weights().catch_up();
     callbacks_.notify("epoch_end", &Callback::epoch_end);
   }
   if ((report.epoch_ends || evaluation) && !over()) {
@@ -306,14 +256,14 @@ void Fit::after(const StepReport& report) {
     if (over() && evaluator_.in_use() && !evaluation) evaluate_model(report);
   }
   const auto& limit = recipe_.training.steps_this_run;
-  const bool pauses = limit && run_.steps_done() - result_.resumed_after >= *limit;
+  const bool pauses = limit && session_->steps_done() - result_.resumed_after >= *limit;
   result_.stopped = (report.requests.stop || pauses) && !over();
   if (over()) save_last_weights();
   if (!checkpoints_.due(report, evaluation, over(), result_.stopped)) return;
   save_models(false);
-  run_.engine().compare_replicas();
+  session_->engine.compare_replicas();
   require_finite();
-  checkpoints_.save(describe_state(mesh_.world().size()), report, over() || result_.stopped, models_.score());
+  checkpoints_.save(session_->state(), report, over() || result_.stopped, models_.score());
   callbacks_.notify("checkpoint_saved", &Callback::checkpoint_saved);
 }
 
@@ -329,15 +279,15 @@ Requests Fit::requests() const {
 FitResult Fit::run() {
   begin();
   if (result_.was_finished) {
-    result_.steps = run_.steps_done();
+    result_.steps = session_->steps_done();
     mesh_.world().barrier();
     return result_;
   }
   const auto start = Clock::now();
   Requests postponed;  // from a step that was rolled back to the next one: signals are read only once
   while (!over() && !result_.stopped) {
-    callbacks_.set_position(run_);
-    if (run_.epoch_begins()) callbacks_.notify("epoch_start", &Callback::epoch_start);
+    callbacks_.set_position(*session_);
+    if (session_->cursor.epoch_begins()) callbacks_.notify("epoch_start", &Callback::epoch_start);
     callbacks_.notify("step_start", &Callback::step_start);
     const StepReport report = run_.step(requests() | postponed);
     claim_folder();
@@ -353,10 +303,10 @@ FitResult Fit::run() {
   step_log_.pause();
   if (!result_.stopped) save_last_weights();
   finish_files();
-  run_.engine().weights().catch_up();
+  session_->engine.weights().catch_up();
   callbacks_.notify("fit_end", &Callback::fit_end);
-  result_.steps = run_.steps_done();
-  result_.total_steps = run_.total_steps();
+  result_.steps = session_->steps_done();
+  result_.total_steps = session_->total_steps();
   result_.seconds = seconds_since(start);
   result_.best = models_.metrics();
   result_.best_epoch = models_.epoch();

@@ -1,18 +1,12 @@
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <optional>
-#include <vector>
+#include <string>
 
-#include "stretto/base/weighted_mean.h"
-#include "stretto/trainer/api/callbacks.h"
 #include "stretto/trainer/api/trainer.h"
 #include "stretto/trainer/folder/checkpoints.h"
-#include "stretto/trainer/folder/kept_models.h"
-#include "stretto/trainer/folder/run_folder.h"
-#include "stretto/trainer/records/step_log.h"
-#include "stretto/trainer/run/evaluator.h"
+#include "stretto/trainer/run/session.h"
 #include "stretto/trainer/run/training_run.h"
 
 namespace stretto {
@@ -20,18 +14,16 @@ namespace stretto {
 // One call of Trainer::fit(): the loop around the steps of a run.
 class Fit {
  public:
-  Fit(const Recipe& recipe, const Mesh& mesh, at::Device device, Module& module, const data::Dataset& train,
-      const data::Dataset* validation, const ValidationSets& other_sets, Callbacks& callbacks,
-      Trackers& trackers, std::vector<ModelRule> rules);
+  // `from`: what the run resumes from; null: it starts from the beginning.
+  Fit(const SessionParts& parts, std::unique_ptr<RunCheckpoint> from);
   FitResult run();
-  void catch_up() { run_.engine().weights().catch_up(); }
+  void catch_up() { session_->engine.weights().catch_up(); }
 
  private:
-  bool main_rank() const { return mesh_.world().rank() == 0; }
-  bool over() const { return run_.steps_done() >= run_.total_steps() || !result_.ended_by.empty(); }
-  State describe_state(int random_writers);
-  void resume(const State& state);
+  bool over() const { return session_->steps_done() >= session_->total_steps() || !result_.ended_by.empty(); }
+  void warn_of_settings() const;
   void begin();
+  void prepare_callbacks();
   bool was_finished();
   bool is_complete();
   void claim_folder();
@@ -44,21 +36,19 @@ class Fit {
   void save_models(bool due);
   void save_last_weights();
   void finish_files();
-  void resume_models(const State& state);
   std::string may_be_nonfinite() const;
-  void write_record(const StepReport& report) { step_log_.write(report, run_.take_logged()); }
+  void write_record(const StepReport& report);
   void end_if_requested();
 
   const Recipe& recipe_;
   const Mesh& mesh_;
-  Module& module_;
-  Callbacks& callbacks_;
-  std::optional<RunFolder> folder_;  // at rank 0
+  const bool continues_folder_;  // the run resumes from a checkpoint in its output folder
+  std::unique_ptr<Session> session_;
   TrainingRun run_;
-  StepLog step_log_;
-  KeptModels models_;
-  WeightedMean train_loss_;  // of the steps since it was last taken
-  Evaluator evaluator_;
+  StepLog& step_log_;  // these are the session's
+  KeptModels& models_;
+  Evaluator& evaluator_;
+  Callbacks& callbacks_;
   std::optional<Metrics> at_start_;  // of the evaluation before the first step, until it is recorded
   Checkpoints checkpoints_;
   FitResult result_;

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "stretto/config/interval.h"
-#include "stretto/trainer/run/training_run.h"
+#include "stretto/trainer/api/step_report.h"
 
 namespace stretto {
 

@@ -28,7 +28,7 @@ bool TrainingRun::own_gradient_is_finite(const data::GlobalBatch& batch) {
 std::string TrainingRun::find_culprit(const StepTotals& mine, const data::GlobalBatch& batch) {
   const std::string parameter = engine_.gradients().first_nonfinite();
   const auto first_rank_without = [this](bool finite) -> std::optional<size_t> {
-    const auto all = mesh_.world().all_gather_bytes(finite ? "finite" : "");
+    const auto all = session_.mesh.world().all_gather_bytes(finite ? "finite" : "");
     const auto found = std::ranges::find(all, "");
     if (found == all.end()) return std::nullopt;
     return found - all.begin();

@@ -1,0 +1,155 @@
+#include "stretto/trainer/folder/run_checkpoint.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include "stretto/base/error.h"
+#include "stretto/base/log.h"
+#include "stretto/base/strings.h"
+#include "stretto/checkpoint/load.h"
+#include "stretto/checkpoint_format/folder.h"
+
+namespace stretto {
+namespace {
+
+// The checkpoint that `resume` selects.
+std::optional<checkpoint_format::Checkpoint> choose(const Recipe& recipe) {
+  const std::string& wish = recipe.resume;
+  const std::filesystem::path folder = checkpoints_of(recipe);
+  const auto mode = recipe.resume_mode();
+  const std::string place = recipe.origins.label("resume");
+  if (mode == ResumeMode::automatic || mode == ResumeMode::required) {
+    auto found = checkpoint_format::newest_good(folder);
+    if (!found && mode == ResumeMode::required) {
+      throw ConfigError(
+          "{}: there is no checkpoint in {} to resume from; use resume: auto to start from the beginning in that case",
+          place, folder.string());
+    }
+    return found;
+  }
+  if (mode == ResumeMode::none) {
+    const auto there = checkpoint_format::list_checkpoints(folder);
+    if (there.empty()) return std::nullopt;
+    throw ConfigError(
+        "{}: {} holds checkpoints of an earlier run, up to step {}; resume it (resume: auto), choose another output, or remove them with `stretto checkpoints rm {} --all`",
+        place, folder.string(), there.back().step, folder.string());
+  }
+  if (!std::filesystem::exists(wish)) {
+    throw ConfigError("{}: {} does not exist; expected auto, true, false or the folder of a checkpoint",
+                      place, wish);
+  }
+  if (!std::filesystem::exists(std::filesystem::path(wish) / checkpoint_format::manifest_name)) {
+    const auto inside = checkpoint_format::list_checkpoints(std::filesystem::path(wish) / "checkpoints");
+    throw ConfigError("{}: {} is no checkpoint: it has no {}; {}", place, wish,
+                      checkpoint_format::manifest_name,
+                      inside.empty() ? "a folder checkpoints/step-<number> of a run is expected"
+                                     : fmt::format("did you mean {}?", inside.back().path.string()));
+  }
+  checkpoint_format::verify(wish);
+  const int64_t step = checkpoint_format::read_manifest(wish).step;
+  const auto there = checkpoint_format::list_checkpoints(folder);
+  if (!there.empty() && there.back().step > step) {  // a later `auto` would resume from those
+    throw ConfigError(
+        "{}: {} holds checkpoints of later steps, up to {}; choose another output, or remove them with `stretto checkpoints rm`",
+        place, folder.string(), there.back().step);
+  }
+  return checkpoint_format::Checkpoint{step, wish};
+}
+
+// The value of a setting as text, or "unset".
+std::string show(const nlohmann::json& settings, const std::string& name) {
+  const auto found = settings.find(name);
+  return found == settings.end() || found->is_null() ? "unset" : found->dump();
+}
+
+void require_same_settings(const Recipe& recipe, const checkpoint_format::Manifest& manifest,
+                           const std::filesystem::path& checkpoint) {
+  for (const char* name : {"recipe", "place", "data", "optimizer"}) {
+    if (manifest.scalars.contains(name)) continue;
+    throw DataError(
+        "{} has no scalar \"{}\": it is not a Trainer checkpoint (use Lite::load() for those of Lite programs), or was edited",
+        checkpoint.string(), name);
+  }
+  const nlohmann::json before = manifest.scalars.at("recipe");
+  const nlohmann::json now = computing_settings(recipe);
+  const nlohmann::json defaults =
+      computing_settings(Recipe());  // of settings that are newer than the checkpoint
+  const auto& accepted = recipe.checkpoint.accept_changes;
+  std::set<std::string> names;
+  for (const auto* settings : {&before, &now}) {
+    for (const auto& [name, value] : settings->items()) names.insert(name);
+  }
+  std::string differences;
+  std::vector<std::string> differing;
+  for (const std::string& name : names) {
+    const nlohmann::json& earlier = before.contains(name) ? before : defaults;
+    const std::string then = show(earlier, name), here = show(now, name);
+    // A setting may be a whole number in older checkpoints, and another one since.
+    const bool same =
+        then == here || (earlier.contains(name) && now.contains(name) && earlier[name] == now[name]);
+    if (same || may_change_on_resume(name)) continue;
+    if (std::ranges::find(accepted, name) != accepted.end()) {
+      log::info("{} changed from {} to {}", name, then, here);
+      continue;
+    }
+    differing.push_back(name);
+    differences += fmt::format("\n  {}: {} in the checkpoint, now {}", name, then, here);
+  }
+  if (differing.empty()) return;
+  throw ConfigError(
+      "{} was saved by a run with other settings:{}\nRestore them, choose another output, or accept the change with --set 'checkpoint.accept_changes=[{}]'",
+      checkpoint.string(), differences, fmt::join(differing, ", "));
+}
+
+// Whether the checkpoint is one of this recipe's run.
+bool is_of_run(const Recipe& recipe, const std::filesystem::path& checkpoint) {
+  std::error_code failed;
+  const auto real = std::filesystem::canonical(checkpoint, failed);  // without links and a slash at its end
+  return std::filesystem::equivalent(real.parent_path(), checkpoints_of(recipe), failed);
+}
+
+// The one that `find` returns at rank 0.
+std::unique_ptr<RunCheckpoint> open_checkpoint(
+    const Recipe& recipe, const Mesh& mesh,
+    const std::function<std::optional<checkpoint_format::Checkpoint>()>& find) {
+  const auto chosen = checkpoint::choose(mesh.world(), find);
+  return chosen ? std::make_unique<RunCheckpoint>(recipe, mesh, *chosen) : nullptr;
+}
+
+}  // namespace
+
+std::filesystem::path checkpoints_of(const Recipe& recipe) { return recipe.output / "checkpoints"; }
+
+std::unique_ptr<RunCheckpoint> find_checkpoint(const Recipe& recipe, const Mesh& mesh) {
+  return open_checkpoint(recipe, mesh, [&] { return choose(recipe); });
+}
+
+std::unique_ptr<RunCheckpoint> newest_checkpoint(const Recipe& recipe, const Mesh& mesh) {
+  return open_checkpoint(recipe, mesh,
+                         [&] { return checkpoint_format::newest_good(checkpoints_of(recipe)); });
+}
+
+RunCheckpoint::RunCheckpoint(const Recipe& recipe, const Mesh& mesh, const std::filesystem::path& checkpoint)
+    : mesh_(mesh),
+      path_(checkpoint),
+      continues_folder_(!mesh.world().broadcast_bytes(is_of_run(recipe, checkpoint) ? "yes" : "", 0).empty()),
+      source_(mesh.world(), checkpoint, checkpoints_of(recipe), {{"precision", "training.precision"}}) {
+  require_same_settings(recipe, source_.manifest(), checkpoint);
+}
+
+void RunCheckpoint::fill(State& state) {
+  const std::map<std::string, nlohmann::json> own = state.scalars;
+  source_.fill(state);
+  const checkpoint_format::Manifest& manifest = source_.manifest();
+  if (!manifest.scalars.contains("products")) state.scalars.erase("products");  // of an earlier version
+  if (!continues_folder_) {
+    for (const char* name : {"best", "saved_models"}) state.scalars[name] = own.at(name);
+  }
+  log::info("resumed    after step {}, from {}{}", manifest.step, path_.string(),
+            manifest.world_size == mesh_.world().size()
+                ? ""
+                : fmt::format(" (written by {})", counted(manifest.world_size, "rank")));
+}
+
+}  // namespace stretto

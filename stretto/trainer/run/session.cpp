@@ -1,0 +1,147 @@
+#include "stretto/trainer/run/session.h"
+
+#include <ATen/Parallel.h>
+
+#include "stretto/base/error.h"
+#include "stretto/nn/parameter_values.h"
+#include "stretto/trainer/api/parameter_rules.h"
+#include "stretto/trainer/api/teachers.h"
+#include "stretto/trainer/run/matmul_libraries.h"
+
+namespace stretto {
+namespace {
+
+data::BatchOptions batch_options(const TrainingConfig& training, const BatchPlan& plan, const Mesh& mesh) {
+  return {.seed = static_cast<uint64_t>(training.seed),
+          .shuffle = training.shuffle,
+          .global_batch_size = plan.global_batch_size,
+          .max_tokens = plan.max_tokens,
+          .batch_size = plan.batch_size,
+          .grad_accumulation_steps = plan.grad_accumulation_steps,
+          .same_parts = training.deterministic,
+          .world_size = mesh.size(Axes::data),
+          .rank = mesh.position(Axes::data)};
+}
+
+EngineOptions engine_options(const TrainingConfig& training, const BatchPlan& plan, const EmaConfig& ema,
+                             const ComputePrecision& compute, std::vector<ParameterGroup> groups) {
+  std::optional<AverageOptions> average;
+  if (ema.decay) average = {.decay = *ema.decay, .warmup = ema.warmup};
+  return {.strategy = training.strategy,
+          .precision = compute.parameters,
+          .bucket_bytes = training.bucket_mb * 1024 * 1024,
+          .shared_parameters = training.shared_parameters == SharedParameters::automatic,
+          .groups = std::move(groups),
+          .fixed_order = training.deterministic ? plan.grad_accumulation_steps : 0,
+          .average = average,
+          .reshard_after_forward = training.reshard_after_forward,
+          .min_unit_elements = training.wrap_min_parameters,
+          .offload_optimizer = training.offload_optimizer.value_or(""),
+          .names = {{"offload_optimizer", "training.offload_optimizer"}}};
+}
+
+// Parameters whose values the engine reads from `source` are moved without values.
+torch::nn::Module& placed(Module& module, const TensorSource* source, at::Device device) {
+  if (source != nullptr) nn::drop_values(module.root(), *source, device);
+  module.root().to(device);
+  return module.root();
+}
+
+OptimizerPlan make_plan(const Recipe& recipe, Module& module, int64_t global_batch_size) {
+  OptimizerPlan plan = module.configure_optimizers(plan_of(recipe, global_batch_size));
+  if (module.automatic_optimization() != plan.several.empty()) {
+    throw ConfigError(
+        "configure_optimizers: automatic_optimization() is {}, so OptimizerPlan::several must {}",
+        module.automatic_optimization(),
+        plan.several.empty() ? "name the optimizers that training_step steps"
+                             : "be empty: the Trainer steps one optimizer");
+  }
+  if (!plan.several.empty()) {
+    plan.optimizer = std::make_unique<OptimizerSet>(std::move(plan.several));
+    plan.schedule = optim::constant();  // each optimizer has its own
+  }
+  if (plan.optimizer == nullptr)
+    throw ConfigError("configure_optimizers returned a plan without an optimizer");
+  if (plan.schedule == nullptr) throw ConfigError("configure_optimizers returned a plan without a schedule");
+  plan.groups = combine_groups(module.root(), recipe, std::move(plan.groups));
+  return plan;
+}
+
+// LBFGS compares gradients with changes of the loss.
+void require_whole_gradients(const Recipe& recipe, const EngineFacts& facts) {
+  const TrainingConfig& training = recipe.training;
+  if (!facts.reevaluates || (training.max_grad_norm <= 0 && !training.max_grad_value)) return;
+  throw ConfigError(
+      "{}: {} compares gradients with changes of the loss, so it cannot use clipped gradients; set training.max_grad_norm to 0 and remove max_grad_value",
+      recipe.origins.label(training.max_grad_value ? "training.max_grad_value" : "training.max_grad_norm"),
+      facts.optimizer);
+}
+
+}  // namespace
+
+Session::Session(const SessionParts& parts, OptimizerPlan plan, const TensorSource* values)
+    : recipe(parts.recipe),
+      mesh(parts.mesh),
+      device(parts.device),
+      module(parts.module),
+      train(parts.train),
+      compute(compute_precision(module.root(), recipe.training.precision)),
+      callbacks(parts.callbacks),
+      folder(is_main_rank() ? std::optional<RunFolder>(recipe.output) : std::nullopt),
+      several(dynamic_cast<OptimizerSet*>(plan.optimizer.get())),
+      engine(placed(module, values, device), mesh,
+             engine_options(recipe.training, mesh.batch_plan(), recipe.ema, compute, plan.groups),
+             std::move(plan.optimizer), values),
+      schedule(std::move(plan.schedule)),
+      cursor(train, batch_options(recipe.training, mesh.batch_plan(), mesh),
+             recipe.data.train ? "data.train" : "the training data"),
+      guard(recipe.training),
+      random(mesh.world().rank(), mesh.world().size()),
+      logged(mesh),
+      step_log(recipe, mesh, parts.trackers),
+      evaluator(*this, parts.validation, parts.other_sets),
+      models(recipe, mesh, parts.rules, folder ? &*folder : nullptr, module) {
+  optim::StepRates base = engine.facts().base_rates;
+  base.lr *= lr_scale_of(recipe.optimizer, mesh.batch_plan().global_batch_size);
+  schedule->start(base, count_total_steps());
+  if (several != nullptr)
+    manual.emplace(recipe, engine, *several, mesh.batch_plan().grad_accumulation_steps, count_total_steps());
+  at::manual_seed(
+      static_cast<uint64_t>(recipe.training.seed));  // libtorch seeds it differently in each process
+  separate_random_numbers(mesh.position(Axes::sum));
+  module.root().train();
+  if (recipe.training.deterministic) begin_deterministic();
+  place_teachers(module, device, recipe.training.precision, mesh);
+  require_whole_gradients(recipe, engine.facts());
+  products = choose_matmul_libraries(recipe, module.root(), train, mesh.batch_plan().batch_size,
+                                     engine.facts().precision, mesh, device);
+}
+
+std::unique_ptr<Session> make_session(const SessionParts& parts, StateSource* source) {
+  if (parts.mesh.batch_plan() == BatchPlan{})
+    throw ConfigError("Trainer: the mesh has no batches; make it by make_mesh(), with the recipe");
+  OptimizerPlan plan = make_plan(parts.recipe, parts.module, parts.mesh.batch_plan().global_batch_size);
+  auto session = std::make_unique<Session>(parts, std::move(plan), parts.module.take_source().get());
+  if (source != nullptr) session->restore(*source);
+  return session;
+}
+
+// Steps done, plus the batches left in this epoch and those of the remaining epochs.
+int64_t Session::count_total_steps() const {
+  return recipe.training.max_steps.value_or(steps_done() + cursor.steps_left(recipe.training.epochs));
+}
+
+// Disables what depends on the number of ranks, besides sums over them.
+void Session::begin_deterministic() const {
+  const std::string setting = "training.deterministic";
+  if (!device.is_cpu())
+    throw ConfigError("{}: only the CPU's kernels sum in a fixed order; set training.device to cpu", setting);
+  if (has_torch_dropout(module.root())) {
+    throw ConfigError(
+        "{}: torch::nn::Dropout draws from a generator per rank; use stretto::nn::Dropout, whose masks belong to samples",
+        setting);
+  }
+  at::set_num_threads(1);  // kernels divide sums among threads
+}
+
+}  // namespace stretto

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stretto/base/weighted_mean.h"
+#include "stretto/comm/mesh.h"
+#include "stretto/config/recipe.h"
+#include "stretto/data/epoch_cursor.h"
+#include "stretto/optim_config/schedule.h"
+#include "stretto/parallel/engine.h"
+#include "stretto/parallel/matmul_libraries.h"
+#include "stretto/parallel/random_state.h"
+#include "stretto/tensor/state_source.h"
+#include "stretto/trainer/api/callbacks.h"
+#include "stretto/trainer/api/manual_optimization.h"
+#include "stretto/trainer/api/module.h"
+#include "stretto/trainer/api/optimizer_plan.h"
+#include "stretto/trainer/folder/kept_models.h"
+#include "stretto/trainer/folder/run_folder.h"
+#include "stretto/trainer/records/logged_steps.h"
+#include "stretto/trainer/records/step_log.h"
+#include "stretto/trainer/run/compute_precision.h"
+#include "stretto/trainer/run/evaluator.h"
+#include "stretto/trainer/run/optimizer_set.h"
+#include "stretto/trainer/run/step_guard.h"
+
+namespace stretto {
+
+// What a run is made of. All references must outlive its session.
+struct SessionParts {
+  const Recipe& recipe;
+  const Mesh& mesh;  // by make_mesh()
+  at::Device device;
+  Module& module;
+  const data::Dataset& train;
+  Callbacks& callbacks;
+  Trackers& trackers;
+  const data::Dataset* validation = nullptr;
+  ValidationSets other_sets = {};
+  std::vector<ModelRule> rules = {};  // of the models to keep besides model/
+};
+
+// What a run is: its parts, and their state as one table. TrainingRun takes its steps; Fit decides what
+// happens between them.
+struct Session {
+  // At the start of the run: see make_session(), which calls it with the plan of `parts` and the source of the
+  // parameters' values, null if the module holds them.
+  Session(const SessionParts& parts, OptimizerPlan plan, const TensorSource* values);
+
+  int64_t steps_per_epoch() const { return cursor.steps_per_epoch(); }
+  int64_t total_steps() const { return schedule->total_steps(); }
+  // Optimizer steps; of a module that steps several optimizers itself, batches.
+  int64_t steps_done() const { return manual ? manual->batches_done() : engine.steps_done(); }
+  bool is_main_rank() const { return mesh.world().rank() == 0; }
+
+  // Everything that the next step depends on, to be saved: a table over live memory. Collective.
+  State state();
+
+  // Continues from `source`, whatever was done since; a part that it has no entry of stays as it is. World
+  // size and batch sizes may differ from those of the run that saved. Throws ConfigError where model or data
+  // are not those of that run, DataError where the source is malformed. Collective.
+  void restore(StateSource& source);
+
+  // The header of a run, one line per subject: model, types, memory, communication, batch, steps.
+  std::string describe();
+
+  const Recipe& recipe;
+  const Mesh& mesh;
+  const at::Device device;
+  Module& module;
+  const data::Dataset& train;
+  const ComputePrecision compute;
+  Callbacks& callbacks;
+  std::optional<RunFolder> folder;  // at rank 0
+  OptimizerSet* const several;  // the engine's optimizer, where the module steps several itself; else null
+  Engine engine;
+  std::optional<ManualOptimization> manual;  // with `several`
+  std::unique_ptr<optim::Schedule> schedule;
+  data::EpochCursor cursor;
+  std::optional<MatmulLibraries> products;  // on CPU
+  StepGuard guard;
+  RandomState random;
+  LoggedSteps logged;
+  StepLog step_log;
+  WeightedMean train_loss;  // of the steps since it was last taken
+  Evaluator evaluator;
+  KeptModels models;
+
+ private:
+  template <class Use>
+  void each_part(const Use& use);
+  int64_t count_total_steps() const;
+  void begin_deterministic() const;
+  std::string describe_lr_scale() const;
+  std::string describe_order() const;
+};
+
+// Binds the module to an engine, which broadcasts over Axes::sum the weights of the first rank, and makes the
+// run's other parts: at the start of the run, or where `source` was saved. The ranks of Axes::data share the
+// global batch; others get the same samples. Collective. Throws ConfigError for settings that do not fit the
+// module, its optimizers, the ranks or each other, and as Session::restore().
+std::unique_ptr<Session> make_session(const SessionParts& parts, StateSource* source = nullptr);
+
+}  // namespace stretto

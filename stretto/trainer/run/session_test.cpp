@@ -1,0 +1,183 @@
+#include "stretto/trainer/run/session.h"
+
+#include "stretto/tensor/state_source.h"
+#include "stretto/trainer/run/loop_fixture.h"
+#include "stretto/trainer/run/training_run.h"
+
+// What a run is, wherever its state comes from.
+namespace stretto {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+struct RunOn {
+  std::string strategy;
+  MeshShape shape;
+};
+
+class SessionTest : public LoopTest {
+ protected:
+  SessionTest() {
+    recipe_.track.log_every = 1;
+    recipe_.evaluate.every = "never";
+    recipe_.optimizer = optim::AdamwOptions{.lr = 0.1};
+    recipe_.scheduler = optim::LinearWithWarmupOptions{.num_warmup_steps = 4};
+  }
+
+  // Steps of a run up to step `until`; 0: to its end.
+  void train(const RunOn& on, int64_t until = 0) {
+    recipe_.training.strategy = on.strategy;
+    recipe_.training.steps_this_run = std::nullopt;
+    if (until > 0) recipe_.training.steps_this_run = until - steps_done_;
+    steps_done_ = until;
+    const Points train(27);
+    GroupOptions options;
+    options.deadline = std::chrono::seconds(20);
+    run_rank_threads(on.shape.ranks(), options, [&](Group& world) {
+      Line module;
+      const Mesh mesh = make_mesh(recipe_, world, on.shape);
+      Trainer(recipe_, mesh, at::kCPU).fit(module, train, nullptr);
+    });
+  }
+  // By step.
+  std::vector<double> losses() const {
+    std::vector<double> losses;
+    for (const auto& record : records()) losses.push_back(record.at("loss"));
+    return losses;
+  }
+
+  int64_t steps_done_ = 0;
+};
+
+TEST_F(SessionTest, SavedOnOneMeshItContinuesOnAnyOtherAndBack) {
+  const RunOn alone = {"ddp", {}};
+  recipe_.output = folder_.path() / "alone";
+  train(alone);
+  const std::vector<double> expected = losses();
+  ASSERT_EQ(expected.size(), 21U);
+  const std::vector<RunOn> meshes = {{"ddp", {.dp_replicate = 2, .cp = 2}},
+                                     {"hsdp", {.dp_replicate = 2, .dp_shard = 1, .cp = 2}},
+                                     {"zero1", {.dp_shard = 1, .cp = 2}},
+                                     {"hsdp", {.dp_replicate = 2, .dp_shard = 2}},
+                                     {"fsdp", {.dp_shard = 2, .cp = 2}},
+                                     {"zero2", {.dp_shard = 3}},
+                                     alone};
+  for (size_t i = 0; i < meshes.size(); ++i) {
+    for (size_t j = 0; j < meshes.size(); ++j) {
+      if (i == j) continue;
+      const std::string name = fmt::format("{} {} and {} {}", meshes[i].strategy, meshes[i].shape.text(),
+                                           meshes[j].strategy, meshes[j].shape.text());
+      recipe_.output = folder_.path() / fmt::format("{}-{}", i, j);
+      steps_done_ = 0;
+      train(meshes[i], 5);
+      train(meshes[j], 12);
+      train(meshes[i]);
+      const std::vector<double> found = losses();
+      ASSERT_EQ(found.size(), expected.size()) << name;
+      for (size_t step = 0; step < found.size(); ++step)
+        EXPECT_NEAR(found[step], expected[step], 1e-10) << name << ", step " << step + 1;
+    }
+  }
+}
+
+// A copy of the state of one rank.
+class CopiedState : public StateSource {
+ public:
+  explicit CopiedState(const State& state) : state_(state) {
+    for (Entry& entry : state_.tensors)
+      for (Piece& piece : entry.pieces) piece.data = piece.data.clone();
+  }
+  std::set<std::string> tensors() const override {
+    std::set<std::string> names;
+    for (const Entry& entry : state_.tensors) names.insert(entry.name);
+    return names;
+  }
+  void fill(State& state) override {
+    const at::NoGradGuard no_grad;
+    ASSERT_EQ(state.tensors.size(), state_.tensors.size());
+    for (size_t i = 0; i < state.tensors.size(); ++i) {
+      ASSERT_EQ(state.tensors[i].name, state_.tensors[i].name);
+      for (size_t p = 0; p < state.tensors[i].pieces.size(); ++p)
+        state.tensors[i].pieces[p].data.copy_(state_.tensors[i].pieces[p].data);
+    }
+    state.scalars = state_.scalars;
+  }
+
+ private:
+  State state_;
+};
+
+// A new session made from the state, and the same session taken back to it, take the same steps.
+TEST_F(SessionTest, AStartFromAStateAndAReturnToItAreTheSame) {
+  run_rank_threads(1, [&](Group& world) {
+    const Points train(27);
+    const Mesh mesh = make_mesh(recipe_, world);
+    Line modules[2];
+    Trackers trackers;
+    const auto parts_of = [&](Line& module, Callbacks& callbacks) -> SessionParts {
+      return {.recipe = recipe_,
+              .mesh = mesh,
+              .device = at::kCPU,
+              .module = module,
+              .train = train,
+              .callbacks = callbacks,
+              .trackers = trackers};
+    };
+    Callbacks callbacks({}, {recipe_, modules[0], mesh, trackers});
+    const auto session = make_session(parts_of(modules[0], callbacks));
+    TrainingRun run(*session);
+    for (int step = 0; step < 9; ++step) run.step();
+    CopiedState state(session->state());
+    std::vector<double> expected;
+    for (int step = 0; step < 5; ++step) expected.push_back(run.step().loss);
+    session->restore(state);
+    EXPECT_EQ(session->steps_done(), 9);
+    const auto other = make_session(parts_of(modules[1], callbacks), &state);
+    EXPECT_EQ(other->steps_done(), 9);
+    EXPECT_EQ(other->total_steps(), 21);
+    TrainingRun other_run(*other);
+    for (const double loss : expected) {
+      EXPECT_EQ(run.step().loss, loss);
+      EXPECT_EQ(other_run.step().loss, loss);
+    }
+  });
+}
+
+TEST_F(SessionTest, AMeshWithoutBatchesIsRefused) {
+  run_rank_threads(1, [&](Group& world) {
+    const Points train(27);
+    const Mesh mesh(world, {});
+    Line module;
+    EXPECT_THAT([&] { Trainer(recipe_, mesh, at::kCPU).fit(module, train, nullptr); },
+                ThrowsMessage<ConfigError>(HasSubstr("make it by make_mesh()")));
+  });
+}
+
+// Notes how long this rank is inside calls of each group in a step.
+struct Inside : Callback {
+  std::string name() const override { return "inside"; }
+  static double of(const FitContext& fit, Axes axes) { return fit.mesh.group(axes).seconds_inside(); }
+  void step_start(FitContext& fit) override {
+    shard = of(fit, Axis::dp_shard), replicate = of(fit, Axis::dp_replicate);
+  }
+  void step_end(FitContext& fit, const StepReport& report) override {
+    const double in_shard = of(fit, Axis::dp_shard) - shard;
+    const double in_replicas = of(fit, Axis::dp_replicate) - replicate;
+    EXPECT_GT(in_shard, 0);
+    EXPECT_GT(in_replicas, 0);
+    EXPECT_GE(report.communication, in_shard + in_replicas - 1e-9);
+  }
+  double shard = 0, replicate = 0;
+};
+
+TEST_F(SessionTest, CommunicationIsThatOfAllGroups) {
+  recipe_.training.strategy = "hsdp";
+  recipe_.training.dp_shard = 2;
+  recipe_.training.max_steps = 3;
+  backend_ = "tcp";
+  fit(4, [](Trainer& trainer) { trainer.add(std::make_shared<Inside>()); });
+}
+
+}  // namespace
+}  // namespace stretto

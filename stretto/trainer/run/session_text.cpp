@@ -1,0 +1,48 @@
+#include <bit>
+
+#include "stretto/base/strings.h"
+#include "stretto/trainer/api/teachers.h"
+#include "stretto/trainer/run/session.h"
+
+// The header of a run.
+namespace stretto {
+
+std::string Session::describe_lr_scale() const {
+  const int64_t samples = mesh.batch_plan().global_batch_size;
+  const double base = engine.facts().base_rates.lr, scale = lr_scale_of(recipe.optimizer, samples);
+  if (scale == 1) return "";
+  return fmt::format("lr         {:g} = {:g} x {:g}: scaled for the global batch of {} samples\n",
+                     base * scale, base, scale, samples);
+}
+
+std::string Session::describe_order() const {
+  if (!recipe.training.deterministic) return "";
+  const auto sums = std::bit_width(static_cast<uint64_t>(mesh.batch_plan().grad_accumulation_steps - 1));
+  return fmt::format(
+      "order      fixed: the same bits for 1, 2, 4, ... ranks with this global batch in {} micro-batches; {} per rank for sums, one thread\n",
+      mesh.batch_plan().grad_accumulation_steps * mesh.batch_plan().data_ranks,
+      human_bytes(static_cast<double>(sums * engine.facts().memory.gradients)));
+}
+
+std::string Session::describe() {
+  const double lr =
+      engine.facts().base_rates.lr * lr_scale_of(recipe.optimizer, mesh.batch_plan().global_batch_size);
+  return fmt::format(
+      "{}\n"
+      "{}comm       {}\n"
+      "batch      {}\n"
+      "{}{}{}"
+      "{}\n"
+      "run        {} steps, {} per epoch; {} samples, {} tokens{}",
+      stretto::describe(engine.facts(), "model",
+                        describe_precision(recipe.training.precision, compute, device)),
+      products ? "products   " + products->describe() + "\n" : "", mesh.group(Axes::sum).transport(),
+      describe_batch(mesh.batch_plan()), describe_order(), describe_teachers(module), describe_lr_scale(),
+      manual ? manual->describe() : describe_groups(engine.facts().tensors, lr, engine.facts().optimizer),
+      total_steps(), steps_per_epoch(), train.size(), data::lengths_of(train).total(),
+      mesh.size(Axes::data) > 1 && has_torch_dropout(module.root())
+          ? "\ndropout    torch::nn::Dropout uses a separate generator per rank: results depend on the world size"
+          : "");
+}
+
+}  // namespace stretto
