@@ -6,6 +6,7 @@
 
 #include "stretto/base/enum_names.h"
 #include "stretto/base/error.h"
+#include "stretto/strategy/batch_plan.h"
 
 namespace stretto {
 namespace {
@@ -47,7 +48,7 @@ Axes effective(const MeshShape& shape, Axes axes) {
 }  // namespace
 
 Mesh::Mesh(Group& world, const MeshShape& shape, const BatchPlan& batch)
-    : world_(world), shape_(shape), batch_(batch) {
+    : world_(world), shape_(shape), batch_(std::make_shared<const BatchPlan>(batch)) {
   require_ranks(shape, world.size());
   const std::vector<int> row = ranks_by_host(world.all_gather_bytes(world.host()));
   for (const Set& set : sets) {
@@ -67,6 +68,8 @@ Mesh::Mesh(Group& world, const MeshShape& shape, const BatchPlan& batch)
     groups_.push_back({set.axes, group});
   }
 }
+
+Mesh::Mesh(Group& world, const MeshShape& shape) : Mesh(world, shape, BatchPlan()) {}
 
 Group& Mesh::group(Axes axes) const {
   const auto found = std::ranges::find(groups_, axes, &Named::axes);

@@ -4,10 +4,11 @@
 #include <vector>
 
 #include "stretto/comm/group.h"
-#include "stretto/strategy/batch_plan.h"
 #include "stretto/strategy/mesh_shape.h"
 
 namespace stretto {
+
+struct BatchPlan;
 
 // The ranks of a job, arranged along axes (base/mesh_axis.h). A rank has a position on each axis and, for a
 // set of axes, a group: the ranks that differ from it on these axes only.
@@ -25,7 +26,8 @@ class Mesh {
   // Every rank of `world` must make it, with the same arguments. All groups are made here, in one order.
   // Collective. Throws ConfigError, with the equation, where the sizes are not positive or do not multiply to
   // world.size(). REQUIRES: `world` outlives the mesh; `batch` is of the same topology as `shape`.
-  Mesh(Group& world, const MeshShape& shape, const BatchPlan& batch = {});
+  Mesh(Group& world, const MeshShape& shape, const BatchPlan& batch);
+  Mesh(Group& world, const MeshShape& shape);  // without batches
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
 
@@ -38,8 +40,8 @@ class Mesh {
   Group& group(Axes axes) const;
 
   const MeshShape& shape() const { return shape_; }
-  // What the ranks of Axes::data train on in a step; of a mesh that was made without it, no samples.
-  const BatchPlan& batch_plan() const { return batch_; }
+  // What the ranks of Axes::data train on in a step: no samples on a mesh that was made without batches.
+  const BatchPlan& batch_plan() const { return *batch_; }
   int size(Axes axes) const { return shape_.size(axes); }
   int position(Axes axes) const { return group(axes).rank(); }
 
@@ -54,7 +56,7 @@ class Mesh {
 
   Group& world_;
   MeshShape shape_;
-  BatchPlan batch_;
+  std::shared_ptr<const BatchPlan> batch_;
   std::vector<std::unique_ptr<Group>> owned_;
   std::vector<Named> groups_;
 };

@@ -3,6 +3,7 @@
 #include "stretto/base/error.h"
 #include "stretto/config/topology_request.h"
 #include "stretto/data/subset.h"
+#include "stretto/strategy/topology.h"
 #include "stretto/trainer/api/callbacks.h"
 #include "stretto/trainer/api/callbacks/early_stopping.h"
 #include "stretto/trainer/api/callbacks/max_time.h"

@@ -8,6 +8,7 @@
 #include "stretto/base/log_setup.h"
 #include "stretto/cluster/environment.h"
 #include "stretto/cluster/flight_recorder.h"
+#include "stretto/strategy/batch_plan.h"
 #include "stretto/tensor/block_cache.h"
 
 namespace stretto {

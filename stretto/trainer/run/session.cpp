@@ -4,6 +4,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/nn/parameter_values.h"
+#include "stretto/strategy/batch_plan.h"
 #include "stretto/trainer/api/parameter_rules.h"
 #include "stretto/trainer/api/teachers.h"
 #include "stretto/trainer/run/matmul_libraries.h"

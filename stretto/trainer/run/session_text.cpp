@@ -1,6 +1,7 @@
 #include <bit>
 
 #include "stretto/base/strings.h"
+#include "stretto/strategy/batch_plan.h"
 #include "stretto/trainer/api/teachers.h"
 #include "stretto/trainer/run/session.h"
 
