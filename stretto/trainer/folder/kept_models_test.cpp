@@ -14,8 +14,11 @@ class KeptModelsTest : public LoopTest {
   KeptModels make() const {
     return KeptModels(recipe_, mesh_, {parse_model_rule("best_accuracy")}, &folder_of_run_, module_);
   }
-  static void improve(KeptModels& models, int64_t step, double loss) {
-    models.improve({{"loss", loss}, {"accuracy", 1 - loss}}, /*train_loss=*/0, {.step = step, .epoch = step});
+  // Whether a model is to be saved.
+  static bool improve(KeptModels& models, int64_t step, double loss) {
+    StepReport report;
+    report.step = report.epoch = step;
+    return models.improve({{"loss", loss}, {"accuracy", 1 - loss}}, /*train_loss=*/0, report);
   }
   static State state_of(const KeptModels& models) {
     State state;
@@ -40,13 +43,12 @@ TEST_F(KeptModelsTest, AResumedRunTakesOverTheBestOfTheModelsOnDisk) {
   EXPECT_EQ(resumed.epoch(), 4);
   EXPECT_EQ(resumed.metrics(), before.metrics());
   EXPECT_EQ(resumed.score()->value, 0.5);
-  EXPECT_TRUE(resumed.improve({{"loss", 0.6}, {"accuracy", 0.1}}, 0, {.step = 4}))
-      << "models/best_accuracy is not on disk: it begins again";
+  EXPECT_TRUE(improve(resumed, 4, 0.6)) << "models/best_accuracy is not on disk: it begins again";
   EXPECT_FALSE(resumed.is_due());
   put("models/best_accuracy");
   KeptModels with_both = make();
   with_both.resume(state_of(before));
-  EXPECT_FALSE(with_both.improve({{"loss", 0.6}, {"accuracy", 0.1}}, 0, {.step = 4}));
+  EXPECT_FALSE(improve(with_both, 4, 0.6));
 }
 
 // Its models are on disk, and are better than those of the state before them.
@@ -59,7 +61,7 @@ TEST_F(KeptModelsTest, ARollbackKeepsWhatWasChosenSinceThen) {
   EXPECT_EQ(models.step(), 4);
   EXPECT_EQ(models.metrics()->at("loss"), 0.25);
   EXPECT_EQ(models.score()->value, 0.5) << "the last evaluation is that of the checkpoint";
-  EXPECT_FALSE(models.improve({{"loss", 0.4}, {"accuracy", 0.6}}, 0, {.step = 5}));
+  EXPECT_FALSE(improve(models, 5, 0.4));
 }
 
 TEST_F(KeptModelsTest, AnotherMetricBeginsAgain) {
