@@ -116,9 +116,9 @@ TEST_F(Launch, ASignalAfterTheEndOfAllRanksLeavesTheirResult) {
     start(options);
     const pid_t rank = number_in(pid);
     ::kill(launcher_, SIGSTOP);
-    ASSERT_TRUE(comes_true([&] { return process_state(launcher_) == "T"; }));
+    ASSERT_TRUE(becomes_true([&] { return process_state(launcher_) == "T"; }));
     write_file_atomic(end, "");
-    ASSERT_TRUE(comes_true([&] { return !runs(rank); }));
+    ASSERT_TRUE(becomes_true([&] { return !runs(rank); }));
     for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGCONT}) ::kill(launcher_, signal);
     EXPECT_EQ(exit_code(), code);
   }
@@ -350,9 +350,9 @@ TEST_F(UnreadOutput, ResumedReaderGetsTheLastLinesAndTheNumberOfMissingOnes) {
 TEST_F(UnreadOutput, IsNotWaitedForAfterASignalWhichLeavesTheResult) {
   start_unread("echo $$ > " + here("pid") + "; head -c 100000 /dev/zero", "", std::chrono::hours(1));
   const pid_t rank = number_in("pid");
-  ASSERT_TRUE(comes_true([&] { return ::kill(rank, 0) != 0; }));
+  ASSERT_TRUE(becomes_true([&] { return ::kill(rank, 0) != 0; }));
   ::kill(launcher_, SIGSTOP);
-  ASSERT_TRUE(comes_true([&] { return process_state(launcher_) == "T"; }));
+  ASSERT_TRUE(becomes_true([&] { return process_state(launcher_) == "T"; }));
   for (const int signal : {SIGINT, SIGTERM, SIGCONT}) ::kill(launcher_, signal);
   EXPECT_EQ(exit_code(), 0);
 }
