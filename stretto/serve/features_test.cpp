@@ -15,6 +15,7 @@
 #include "stretto/model_config/heads.h"
 #include "stretto/serve/pipeline.h"
 #include "stretto/tasks/preparation.h"
+#include "stretto/tensor/safetensors.h"
 #include "stretto/text/copy_tokenizer.h"
 
 // What a model reads is the same in training and in serving: ids, types, positions and windows of equal
@@ -78,6 +79,7 @@ class Features : public ::testing::TestWithParam<std::string> {  // a tokenizer 
                                    {"architectures", {heads::architecture("Recording", head)}},
                                    {"id2label", {{"0", "O"}, {"1", "B-PER"}}}};
     write_file_atomic(folder_.path() / "config.json", config.dump());
+    save_safetensors(folder_.path() / "model.safetensors", NamedTensors());  // it has no parameters
     std::vector<Batch> batches;
     const auto make = [&](const nlohmann::json& json, const std::string& source, const TextModelOptions&) {
       return std::make_shared<RecordingModel>(head, max_length, read_labels(json, source), words, batches);
