@@ -76,7 +76,7 @@ FitResult FineTuningProgram::fit(Module& module, const data::Dataset& train, con
 }
 
 Tensor FineTuningProgram::evaluate(Module& module, const data::Dataset& dataset) const {
-  load_all_parameters(module);
+  read_parameters(module);
   const auto start = std::chrono::steady_clock::now();
   const Evaluation evaluation = evaluate_alone(recipe_, trained_model().string(), module, dataset, mesh_,
                                                device_, EvaluationStep::validation);

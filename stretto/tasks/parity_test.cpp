@@ -145,7 +145,7 @@ TEST_P(TrainingParity, TwentyStepsMatchTheReference) {
     const auto module = make_module(wanted.head, recipe.model, wanted.settings);
     const Mesh mesh = make_mesh(recipe, group);
     Trackers trackers;
-    Callbacks callbacks({}, {recipe, *module, mesh, trackers});
+    Callbacks callbacks({}, {recipe, *module, mesh, trackers, dataset});
     const auto session = make_session({.recipe = recipe,
                                        .mesh = mesh,
                                        .device = at::kCPU,

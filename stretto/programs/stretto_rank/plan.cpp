@@ -230,7 +230,7 @@ void plan(const arguments::PlanArguments& arguments) {
                         .ranks_per_host = ranks,
                         .shard_ranks = static_cast<int>(whole.training.dp_shard.value_or(0)),
                         .shared_parameters = whole.training.shared_parameters == SharedParameters::automatic};
-  const machine::Machine machine = machine::look_at_machine();
+  const machine::Machine machine = machine::read_machine();
   HardwareRates rates = {.cores = arguments.cores > 0 ? arguments.cores : machine.cores,
                          .network = arguments.network_gbit * 1e9 / 8};
   const double memory =

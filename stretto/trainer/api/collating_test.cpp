@@ -5,6 +5,7 @@
 
 #include "stretto/data/collators.h"
 #include "stretto/nn/functional.h"
+#include "stretto/tensor/safetensors.h"
 #include "stretto/trainer/run/loop_fixture.h"
 
 // The examples with collators in docs/guide/module.md.

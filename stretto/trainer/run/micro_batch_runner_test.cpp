@@ -101,8 +101,8 @@ TEST(MicroBatchRunner, ASampleStandsInWhereForwardIsCollectiveAndCountsNothing) 
 }
 
 // Notes the samples of each call, and logs a value with it.
-struct Trained : Line {
-  Trained() { root().to(at::kDouble); }
+struct Noting : Line {
+  Noting() { root().to(at::kDouble); }
   Loss training_step(const Batch& batch, StepContext& context) override {
     calls.push_back(batch.sample_ids);
     EXPECT_EQ(context.step, 7);
@@ -117,7 +117,7 @@ const PassInfo seventh = {.step = 7, .epoch = 2};
 // The sum of the squared errors of samples by a new Line, and its gradient.
 struct Expected {
   explicit Expected(std::vector<int64_t> samples) {
-    Trained line;
+    Noting line;
     const Batch batch = make_batch(line, Points(9), samples);
     const Tensor sum = (line.layer->forward(batch.at("x")) - batch.at("y")).square().sum();
     sum.backward();
@@ -132,7 +132,7 @@ TEST(MicroBatchRunner, TrainingSumsLossesAndGradientsOfTheSamples) {
   for (const bool collective_forward : {false, true}) {
     run_rank_threads(1, [&](Group& group) {
       const Points points(9);
-      Trained module;
+      Noting module;
       const Mesh mesh(group, {});
       Engine engine(module.root(), mesh, {.precision = Precision::fp64}, optim::sgd({.lr = 0.1}));
       MicroBatchRunner runner(module, points, mesh,
@@ -155,9 +155,9 @@ TEST(MicroBatchRunner, TrainingSumsLossesAndGradientsOfTheSamples) {
   }
 }
 
-struct StepsItself : Trained {
+struct StepsItself : Noting {
   Loss training_step(const Batch& batch, StepContext& context) override {
-    const Loss loss = Trained::training_step(batch, context);
+    const Loss loss = Noting::training_step(batch, context);
     context.manual().backward(loss);
     context.manual().step("all");
     return loss;

@@ -124,7 +124,7 @@ TEST_F(SessionTest, AStartFromAStateAndAReturnToItAreTheSame) {
               .callbacks = callbacks,
               .trackers = trackers};
     };
-    Callbacks callbacks({}, {recipe_, modules[0], mesh, trackers});
+    Callbacks callbacks({}, {recipe_, modules[0], mesh, trackers, train});
     const auto session = make_session(parts_of(modules[0], callbacks));
     TrainingRun run(*session);
     for (int step = 0; step < 9; ++step) run.step();
