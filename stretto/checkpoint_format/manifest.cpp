@@ -41,7 +41,7 @@ int64_t read_integer(const json& value, const char* name, int64_t least, int64_t
 }
 
 std::vector<int64_t> read_sizes(const json& values, const char* name) {
-  if (!values.is_array()) throw DataError("\"{}\" is {}; a list of sizes was expected", name, values.dump());
+  if (!values.is_array()) throw DataError("\"{}\" is {}; expected a list of sizes", name, values.dump());
   std::vector<int64_t> sizes;
   for (const json& value : values) sizes.push_back(read_integer(value, name, 0, INT64_MAX));
   return sizes;
@@ -59,7 +59,7 @@ ordered_json to_json(const StoredPiece& piece) {
 // The value of a key that every such object has.
 const json& member(const json& object, const char* key) {
   if (!object.is_object())
-    throw DataError("found a JSON {} where an object with \"{}\" was expected", object.type_name(), key);
+    throw DataError("expected an object with \"{}\", found a JSON {}", key, object.type_name());
   const auto found = object.find(key);
   if (found == object.end()) throw DataError("it lacks \"{}\", which every manifest has", key);
   return *found;
@@ -67,13 +67,13 @@ const json& member(const json& object, const char* key) {
 
 const std::string& read_text(const json& value, const char* name) {
   if (!value.is_string())
-    throw DataError("\"{}\" is a JSON {}; a text was expected", name, value.type_name());
+    throw DataError("\"{}\" is a JSON {}; expected a string", name, value.type_name());
   return value.get_ref<const std::string&>();
 }
 
 const json& read_object(const json& value, const char* name) {
   if (!value.is_object())
-    throw DataError("\"{}\" is a JSON {}; an object was expected", name, value.type_name());
+    throw DataError("\"{}\" is a JSON {}; expected an object", name, value.type_name());
   return value;
 }
 
@@ -81,7 +81,7 @@ StoredPiece read_piece(const json& piece) {
   const auto range = [&](const char* name) {
     const json& values = member(piece, name);
     if (!values.is_array() || values.size() != 2)
-      throw DataError("\"{}\" is {}; a list of two numbers was expected", name, values.dump());
+      throw DataError("\"{}\" is {}; expected a list of two numbers", name, values.dump());
     const int64_t begin = read_integer(values[0], name, 0, INT64_MAX);
     return std::pair(begin, read_integer(values[1], name, begin, INT64_MAX));
   };
@@ -163,7 +163,7 @@ Manifest read_fields(const json& content) {
     const json& value = member(*score, "value");
     const json& direction = member(*score, "larger_is_better");
     if (!value.is_number() || !direction.is_boolean())
-      throw DataError("\"score\" is {}; a value and a direction were expected", score->dump());
+      throw DataError("\"score\" is {}; expected a value and a direction", score->dump());
     manifest.score = {read_text(member(*score, "metric"), "metric"), value, direction};
   }
   for (const auto& [name, file] : read_object(member(content, "files"), "files").items()) {

@@ -146,7 +146,7 @@ TEST(Manifest, ImpossibleNumbersAreRefused) {
   EXPECT_THAT(with("\"epoch\":3}", fmt::format("\"samples\":{}}},\"data\":{{\"samples\":9}}", largest)),
               has_all("\"place.samples\" is 9223372036854775807", "from 0 to 9"));
   EXPECT_THAT(with("\"scalars\":{", "\"scalars\":[],\"other\":{"),
-              HasSubstr("\"scalars\" is a JSON array; an object was expected"));
+              HasSubstr("\"scalars\" is a JSON array; expected an object"));
 }
 
 // Two tensors share some bytes, and other bytes belong to none, so that the total is right.
