@@ -66,14 +66,12 @@ const json& member(const json& object, const char* key) {
 }
 
 const std::string& read_text(const json& value, const char* name) {
-  if (!value.is_string())
-    throw DataError("\"{}\" is a JSON {}; expected a string", name, value.type_name());
+  if (!value.is_string()) throw DataError("\"{}\" is a JSON {}; expected a string", name, value.type_name());
   return value.get_ref<const std::string&>();
 }
 
 const json& read_object(const json& value, const char* name) {
-  if (!value.is_object())
-    throw DataError("\"{}\" is a JSON {}; expected an object", name, value.type_name());
+  if (!value.is_object()) throw DataError("\"{}\" is a JSON {}; expected an object", name, value.type_name());
   return value;
 }
 
