@@ -138,7 +138,7 @@ TEST(Fields, WrongTypesAreRefused) {
   refuses("name: {a: b}\n", "name: expected a value (text), found a section");
   refuses("names: a\n", "names: expected a list [a, b, ...] of texts, found \"a\"");
   refuses("counts: [1, x]\n", "r.yaml:1:13: counts: \"x\" is not a whole number");
-  refuses("counts: [1, ~]\n", "counts: nothing found");
+  refuses("counts: [1, ~]\n", "counts: expected a value (whole number), found nothing");
   refuses("pair: [0.1]\n", "pair: expected 2 numbers, found 1");
   refuses("inner: a\n", "r.yaml:1:8: inner must be a section");
   refuses("[1, 2]\n", "r.yaml:1:1: a recipe must be a section");

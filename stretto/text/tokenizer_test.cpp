@@ -459,7 +459,7 @@ TEST(Tokenizer, BadCharsmaps) {
   file["normalizer"] = nullptr;
   EXPECT_EQ(json_error(file), "no error");
   file["model"]["vocab"][1] = json::array({"a"});
-  EXPECT_THAT(json_error(file), has_all("tokenizer.json: model.vocab[1]:", "1 items"));
+  EXPECT_THAT(json_error(file), has_all("tokenizer.json: model.vocab[1]:", "found 1"));
   file["model"]["vocab"][1] = json::array({"a", "b"});
   EXPECT_THAT(json_error(file), has_all("tokenizer.json: model.vocab[1][1]:", "number", "string"));
   file["model"]["vocab"][1] = json::array({"a", -1});

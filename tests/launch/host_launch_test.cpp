@@ -114,7 +114,7 @@ TEST_F(HostLaunch, WarnsOfAJobWithoutASecret) {
   const std::string command = STRETTO_PROGRAM " launch --nodes 2 --master-addr 10.77.0.1" + show;
   const auto results = run({command, command});
   EXPECT_THAT(results, Each(Field(&HostResult::exit_code, 0)));
-  EXPECT_THAT(results[0].err, has_all("warning: ", "10.77.0.1:29500", "secret"));
+  EXPECT_THAT(results[0].err, has_all("warning: ", "10.77.0.1:29500", "STRETTO_SECRET"));
   EXPECT_THAT(results[1].err, Not(HasSubstr("warning")));
 }
 
