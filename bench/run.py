@@ -19,6 +19,7 @@ PROGRAMS = FOLDER.parent / "build/release/bench"
 BENCHMARKS = {
     "start": [],
     "tokenize": [],
+    "corpora": [],
     "checkpoint": ["--program", PROGRAMS / "checkpoint_bench"],
     "adamw": ["--program", PROGRAMS / "adamw_bench"],
     "collectives": ["--program", PROGRAMS / "collectives_bench"],

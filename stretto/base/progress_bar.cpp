@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
@@ -54,20 +54,26 @@ std::optional<double> Pace::seconds_left(int64_t done, int64_t total) const {
   return spent.count() / static_cast<double>(done - *first_) * static_cast<double>(total - done);
 }
 
+double Pace::per_second(int64_t done) const {
+  const std::chrono::duration<double> spent = Clock::now() - start_;
+  return first_ && spent.count() > 0 ? static_cast<double>(done - *first_) / spent.count() : 0;
+}
+
 std::string count_text(int64_t done, int64_t total, const std::string& unit) {
   if (unit == "bytes")
     return human_bytes(static_cast<double>(done)) + "/" + human_bytes(static_cast<double>(total));
   return fmt::format("{}/{} {}", done, total, unit);
 }
 
-ProgressBar::ProgressBar(std::string what, int64_t total, std::string unit)
+ProgressBar::ProgressBar(std::string what, int64_t total, std::string unit, int64_t done)
     : what_(std::move(what)),
       unit_(std::move(unit)),
       total_(total),
       live_(progress_terminal() >= 0),
       period_(period_of(live_, unit_)),
+      done_(done),
       next_(Clock::now() + (live_ ? milliseconds(500) : period_)) {
-  pace_.start(0);
+  pace_.start(done);
 }
 
 ProgressBar::~ProgressBar() {
@@ -87,11 +93,13 @@ void ProgressBar::add(int64_t count) {
   next_ = now + period_;
   shown_ = true;
   const std::string done = count_text(done_, total_, unit_);
-  const std::string left = human_duration(pace_.seconds_left(done_, total_).value_or(0)) + " left";
+  std::vector<std::string> parts = {done,
+                                    human_duration(pace_.seconds_left(done_, total_).value_or(0)) + " left"};
+  if (unit_ == "bytes") parts.push_back(human_bytes(pace_.per_second(done_)) + "/s");
   if (live_) {
-    log::live(bar_line(what_, share_of(done_, total_), {done, left}, progress_columns()));
+    log::live(bar_line(what_, share_of(done_, total_), parts, progress_columns()));
   } else {
-    log::info("{}: {}, {}", what_, done, left);
+    log::info("{}: {}", what_, fmt::join(parts, ", "));
   }
 }
 

@@ -25,6 +25,7 @@ class Pace {
   void start(int64_t done);
   // Returns nullopt until a unit has been done.
   std::optional<double> seconds_left(int64_t done, int64_t total) const;
+  double per_second(int64_t done) const;  // since start()
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -41,7 +42,8 @@ std::string count_text(int64_t done, int64_t total, const std::string& unit);
 class ProgressBar {
  public:
   // `what`: "tokenising reviews.tsv"; `unit`: what `total` counts, "texts", "bytes".
-  ProgressBar(std::string what, int64_t total, std::string unit);
+  // `done`: those that were done before.
+  ProgressBar(std::string what, int64_t total, std::string unit, int64_t done = 0);
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
   ~ProgressBar();
@@ -59,7 +61,7 @@ class ProgressBar {
   const Clock::duration period_;
   Pace pace_;
   std::mutex mutex_;
-  int64_t done_ = 0;
+  int64_t done_;
   Clock::time_point next_;
   bool shown_ = false;
 };

@@ -36,6 +36,8 @@ SampleLengths lengths_of(const Dataset& dataset) {
   return {dataset.size(), [&dataset](int64_t sample) { return dataset.length_of(sample); }};
 }
 
+int64_t Dataset::total_length() const { return lengths_of(*this).total(); }
+
 std::string Dataset::fingerprint() const {
   return fingerprint_of_tensors_.get([this] { return fingerprint_of_tensors(*this); });
 }

@@ -3,6 +3,13 @@
 namespace stretto::data {
 namespace {
 
+// A budget of tokens is a number of blocks.
+SamplerOptions by_count(SamplerOptions order, int64_t samples) {
+  order.max_tokens = 0;
+  order.global_batch_size = samples;
+  return order;
+}
+
 SamplerOptions order_of(const Dataset& dataset, const BatchOptions& options) {
   SamplerOptions order;
   order.seed = options.seed;
@@ -16,6 +23,8 @@ SamplerOptions order_of(const Dataset& dataset, const BatchOptions& options) {
       __builtin_mul_overflow(options.max_tokens, options.grad_accumulation_steps, &budget) ||
       __builtin_mul_overflow(budget, int64_t{options.world_size}, &budget);
   order.max_tokens = overflows ? INT64_MAX : budget;
+  if (dataset.block_size() > 0 && order.max_tokens >= dataset.block_size())
+    return by_count(order, order.max_tokens / dataset.block_size());
   return order;
 }
 

@@ -38,6 +38,7 @@ uint64_t hash_of(const SampleLengths& lengths) {
 }  // namespace
 
 nlohmann::json identify(const Dataset& dataset) {
+  if (dataset.block_size() > 0) return {{"samples", dataset.size()}, {"fingerprint", dataset.fingerprint()}};
   return {{"samples", dataset.size()},
           {"lengths_hash", hash_of(lengths_of(dataset))},
           {"fingerprint", dataset.fingerprint()}};
@@ -45,7 +46,9 @@ nlohmann::json identify(const Dataset& dataset) {
 
 std::string difference(const std::string& name, const nlohmann::json& saved, const Dataset& dataset) {
   const nlohmann::json here = identify(dataset);
-  const auto differs = [&](const char* key) { return saved.contains(key) && saved.at(key) != here.at(key); };
+  const auto differs = [&](const char* key) {
+    return saved.contains(key) && here.contains(key) && saved.at(key) != here.at(key);
+  };
   const std::string samples = here.at("samples").dump();
   if (differs("samples"))
     return fmt::format("{} holds {} samples here and {} in the run to resume", name, samples,

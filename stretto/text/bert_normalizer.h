@@ -23,6 +23,7 @@ class BertNormalizer : public Normalizer {
   void normalize(std::string_view text, uint32_t first_character, NormalizedText& out) const override;
   std::string description() const override;
   bool lowercase() const override { return options_.lowercase; }
+  bool works_in_parts() const override { return true; }
 
  private:
   BertNormalizerOptions options_;

@@ -7,7 +7,10 @@ namespace stretto::text {
 
 void BertPreTokenizer::split(NormalizedText& text, NormalizedText& /*scratch*/,
                              std::vector<WordRange>& words) const {
-  const std::string_view bytes = text.bytes;
+  split_unchanged(text.bytes, words);
+}
+
+bool BertPreTokenizer::split_unchanged(std::string_view bytes, std::vector<WordRange>& words) const {
   const auto add = [&](size_t begin, size_t end) {
     words.push_back({static_cast<uint32_t>(begin), static_cast<uint32_t>(end)});
   };
@@ -24,6 +27,7 @@ void BertPreTokenizer::split(NormalizedText& text, NormalizedText& /*scratch*/,
     word = position;
   }
   if (bytes.size() > word) add(word, bytes.size());
+  return true;
 }
 
 }  // namespace stretto::text

@@ -37,7 +37,26 @@ int byte_of(char32_t c) {
   return -1;
 }
 
-// The length of the contraction at `position`, the position of an apostrophe; 0 for none.
+// character_kind() of ASCII: most characters of most texts.
+constexpr std::array<CharacterKind, 128> ascii_kinds = [] {
+  std::array<CharacterKind, 128> kinds{};
+  for (size_t c = 0; c < kinds.size(); ++c) {
+    const bool letter = (c | 0x20) >= 'a' && (c | 0x20) <= 'z', space = c == ' ' || (c >= '\t' && c <= '\r');
+    kinds[c] = letter                 ? CharacterKind::letter
+               : c >= '0' && c <= '9' ? CharacterKind::number
+               : space                ? CharacterKind::space
+                                      : CharacterKind::other;
+  }
+  return kinds;
+}();
+
+// The kind of the character at `position`, which is moved behind it.
+CharacterKind next_kind(std::string_view text, size_t& position) {
+  if (!is_ascii(text[position])) return character_kind(next_code_point(text, position));
+  return ascii_kinds[static_cast<unsigned char>(text[position++])];
+}
+
+// The length of the contraction at `position`, which holds an apostrophe; 0 for none.
 size_t contraction_at(std::string_view text, size_t position) {
   for (const std::string_view ending : {"s", "t", "re", "ve", "m", "ll", "d"}) {
     if (text.substr(position + 1).starts_with(ending)) return 1 + ending.size();
@@ -50,7 +69,7 @@ size_t contraction_at(std::string_view text, size_t position) {
 size_t end_of_run(std::string_view text, size_t position, CharacterKind kind, size_t& last) {
   while (position < text.size()) {
     size_t next = position;
-    if (character_kind(next_code_point(text, next)) != kind) break;
+    if (next_kind(text, next) != kind) break;
     last = position;
     position = next;
   }
@@ -64,15 +83,23 @@ size_t end_of_word(std::string_view text, size_t begin) {
   if (text[begin] == '\'') {
     if (const size_t size = contraction_at(text, begin)) return begin + size;
   }
-  CharacterKind kind = character_kind(next_code_point(text, position));
+  const CharacterKind kind = next_kind(text, position);
   if (text[begin] == ' ' && position < text.size()) {
-    const CharacterKind after = character_kind(next_code_point(text, position));
+    const CharacterKind after = next_kind(text, position);
     if (after != CharacterKind::space) return end_of_run(text, position, after, last);
     position = begin + 1;
   }
   const size_t end = end_of_run(text, position, kind, last);
   if (kind != CharacterKind::space || end == text.size()) return end;
   return last > begin ? last : end;  // the last space belongs to the following word
+}
+
+void append_words(std::string_view text, std::vector<WordRange>& words) {
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = end_of_word(text, begin);
+    words.push_back({static_cast<uint32_t>(begin), static_cast<uint32_t>(end)});
+    begin = end;
+  }
 }
 
 }  // namespace
@@ -99,11 +126,13 @@ void ByteLevelPreTokenizer::split(NormalizedText& text, NormalizedText& /*scratc
     text.bytes.insert(text.bytes.begin(), ' ');
     text.characters.insert(text.characters.begin(), text.characters.front());
   }
-  for (size_t begin = 0; begin < text.bytes.size();) {
-    const size_t end = end_of_word(text.bytes, begin);
-    words.push_back({static_cast<uint32_t>(begin), static_cast<uint32_t>(end)});
-    begin = end;
-  }
+  append_words(text.bytes, words);
+}
+
+bool ByteLevelPreTokenizer::split_unchanged(std::string_view text, std::vector<WordRange>& words) const {
+  if (add_prefix_space_ && text.front() != ' ') return false;
+  append_words(text, words);
+  return true;
 }
 
 std::string ByteLevelPreTokenizer::description() const {

@@ -27,6 +27,8 @@ class ByteLevelPreTokenizer : public PreTokenizer {
   explicit ByteLevelPreTokenizer(bool add_prefix_space) : add_prefix_space_(add_prefix_space) {}
 
   void split(NormalizedText& text, NormalizedText& scratch, std::vector<WordRange>& words) const override;
+  bool split_unchanged(std::string_view text, std::vector<WordRange>& words) const override;
+  bool works_in_parts() const override { return true; }
   std::string description() const override;
 
  private:

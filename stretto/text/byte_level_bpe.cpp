@@ -165,6 +165,10 @@ void ByteLevelBpe::merge(Workspace& work) const {
   }
 }
 
+bool ByteLevelBpe::reads_any_bytes() const {
+  return std::ranges::all_of(byte_ids_, [](int32_t id) { return id >= 0; });
+}
+
 std::string ByteLevelBpe::description() const {
   return fmt::format("byte-level BPE\n{}\n{} {}\n{}\n", options_.unk_token.value_or(""), options_.fuse_unk,
                      options_.ignore_merges, descriptions_of_merges_);

@@ -29,6 +29,7 @@ class ByteLevelBpe : public Model {
 
   void tokenize(std::string_view text, std::span<const WordRange> words,
                 std::vector<TokenPiece>& out) const override;
+  bool reads_any_bytes() const override;
   std::string description() const override;
 
  private:

@@ -75,6 +75,7 @@ void add_gpt2(TokenizerParts& parts, const JsonField& config) {
     throw DataError("{} add_bos_token: true is not available; expected false", config.place());
   for (const char* key : {"unk_token", "bos_token", "eos_token"})
     parts.added_tokens.push_back(configured_added_token(config, key, "<|endoftext|>"));
+  parts.eos_token = configured_token(config, "eos_token", "<|endoftext|>");
   if (config.has("pad_token")) parts.added_tokens.push_back(configured_added_token(config, "pad_token", ""));
 }
 
@@ -85,6 +86,7 @@ void add_roberta(TokenizerParts& parts, const JsonField& config, bool prefix_spa
         std::pair("mask_token", "<mask>")}) {
     parts.added_tokens.push_back(configured_added_token(config, key, content));
   }
+  parts.eos_token = configured_token(config, "eos_token", "</s>");
   const Vocabulary& vocabulary = parts.model->vocabulary();
   const auto id_of = [&](const char* key, const char* content) {
     return vocabulary.required_id(configured_token(config, key, content), key, parts.name);

@@ -42,6 +42,13 @@ class Normalizer {
   virtual std::string description() const = 0;
 
   virtual bool lowercase() const { return false; }
+
+  // Whether every text is its own normal form.
+  virtual bool changes_nothing() const { return false; }
+
+  // Whether the normal form of a text is that of its parts, where it is cut in front of a space (U+0020) that
+  // follows a character other than white space.
+  virtual bool works_in_parts() const { return changes_nothing(); }
 };
 
 // Does not change the text.
@@ -49,6 +56,7 @@ class NoNormalizer : public Normalizer {
  public:
   void normalize(std::string_view text, uint32_t first_character, NormalizedText& out) const override;
   std::string description() const override { return "none"; }
+  bool changes_nothing() const override { return true; }
 };
 
 }  // namespace stretto::text

@@ -45,7 +45,7 @@ std::optional<std::string> decode_base64(std::string_view text) {
   std::string bytes(text.size() / 4 * 3, '\0');
   ::EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
                     reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
-  bytes.resize(bytes.size() - padding.size());
+  bytes.erase(bytes.size() - std::min(padding.size(), bytes.size()));
   return bytes;
 }
 

@@ -18,7 +18,17 @@ class PreTokenizer {
   // for that. REQUIRES: valid UTF-8, not empty.
   virtual void split(NormalizedText& text, NormalizedText& scratch, std::vector<WordRange>& words) const = 0;
 
-  // All settings that affect the words.
+  // As split() where that would leave the text as it is; false, and no words, where it would not or where this
+  // pre-tokenizer does not know.
+  virtual bool split_unchanged(std::string_view /*text*/, std::vector<WordRange>& /*words*/) const {
+    return false;
+  }
+
+  // Whether the words of a text are those of its parts, where it is cut in front of a space (U+0020) that
+  // follows a character other than white space.
+  virtual bool works_in_parts() const { return false; }
+
+  // All settings that the words depend on.
   virtual std::string description() const = 0;
 };
 

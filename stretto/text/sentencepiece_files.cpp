@@ -146,6 +146,7 @@ void add_xlm_roberta_tokens(TokenizerParts& parts, const JsonField& config) {
   const auto id_of = [&](const char* key, const char* content) {
     return vocabulary.required_id(configured_token(config, key, content), key, parts.name);
   };
+  parts.eos_token = configured_token(config, "eos_token", "</s>");
   parts.post_processor.pieces = roberta_template(id_of("bos_token", "<s>"), id_of("eos_token", "</s>"));
 }
 

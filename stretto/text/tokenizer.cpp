@@ -8,7 +8,9 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
+#include "stretto/text/id_encoder_state.h"
 #include "stretto/text/tokenizer_parts.h"
+#include "stretto/text/unicode.h"
 #include "stretto/text/utf8.h"
 
 namespace stretto::text {
@@ -29,6 +31,12 @@ class TokenizerStages {
   const std::string& hugging_face_class() const { return hugging_face_class_; }
   const SavedLengths& saved_lengths() const { return saved_lengths_; }
   bool lowercase() const { return normalizer_->lowercase(); }
+  TemplateIds template_ids() const;
+  std::optional<int32_t> eos_id() const { return eos_id_; }
+  bool reads_any_bytes() const { return model_->reads_any_bytes(); }
+  bool reads_in_parts() const { return reads_in_parts_; }
+  void append_ids(std::string_view text, IdEncoderState& state, std::vector<int32_t>& ids) const;
+  void append_word(std::string_view word, IdEncoderState& state, std::vector<int32_t>& ids) const;
 
  private:
   struct Scratch;
@@ -37,6 +45,10 @@ class TokenizerStages {
   void tokenize_piece(std::string_view piece, uint32_t first_character, Scratch& scratch,
                       Sequence& out) const;
   void tokenize_words(NormalizedText& text, Scratch& scratch, Sequence& out) const;
+  void append_piece(std::string_view piece, uint32_t first_character, IdEncoderState& state,
+                    std::vector<int32_t>& ids) const;
+  void append_words(NormalizedText& text, IdEncoderState& state, std::vector<int32_t>& ids) const;
+  void append_each_word(std::string_view text, IdEncoderState& state, std::vector<int32_t>& ids) const;
 
   std::string fingerprint_;
   std::unique_ptr<Normalizer> normalizer_;
@@ -47,10 +59,12 @@ class TokenizerStages {
   Side truncation_side_;
   SavedLengths saved_lengths_;
   std::string hugging_face_class_;
-  std::vector<VocabularyEntry> added_;  // added tokens that the model's vocabulary lacks
+  bool reads_in_parts_;
+  std::vector<VocabularyEntry> added_;  // what the model's vocabulary lacks
   std::vector<int32_t> special_ids_;    // sorted
   AddedTokenMatcher raw_tokens_;
   AddedTokenMatcher normalized_tokens_;
+  std::optional<int32_t> eos_id_;
 };
 
 namespace {
@@ -150,6 +164,14 @@ std::vector<int32_t> special_ids(const TokenizerStages& tokenizer, const std::ve
   return ids;
 }
 
+// An added token that holds white space, or takes that behind it along, reaches beyond a cut in front of a space.
+bool keeps_to_its_part(const AddedToken& token) {
+  for (size_t position = 0; position < token.content.size();) {
+    if (is_whitespace(next_code_point(token.content, position))) return false;
+  }
+  return !token.rstrip;
+}
+
 uint32_t characters_in(std::string_view text, size_t begin, size_t end) {
   return static_cast<uint32_t>(count_code_points(text.substr(begin, end - begin)));
 }
@@ -182,12 +204,15 @@ TokenizerStages::TokenizerStages(TokenizerParts parts)
       truncation_side_(parts.truncation_side),
       saved_lengths_(parts.saved_lengths),
       hugging_face_class_(std::move(parts.hugging_face_class)),
+      reads_in_parts_(normalizer_->works_in_parts() && pre_tokenizer_->works_in_parts() &&
+                      std::ranges::all_of(parts.added_tokens, keeps_to_its_part)),
       added_(entries_beyond(model_->vocabulary(), parts.added_tokens)),
       special_ids_(special_ids(*this, parts.added_tokens)),
       raw_tokens_(patterns(*this, parts.added_tokens, *normalizer_, false)),
       normalized_tokens_(patterns(*this, parts.added_tokens, *normalizer_, true)) {
   require_tokens(*this, post_processor_.pieces.single, parts.name);
   require_tokens(*this, post_processor_.pieces.pair, parts.name);
+  eos_id_ = parts.eos_token.empty() ? std::nullopt : id(parts.eos_token);
 }
 
 std::vector<Encoding> TokenizerStages::encode_all(const Input& first, const Input* second,
@@ -271,6 +296,83 @@ void TokenizerStages::tokenize_words(NormalizedText& text, Scratch& scratch, Seq
   if (!scratch.in_one_word) scratch.word += static_cast<int32_t>(scratch.words.size());
 }
 
+// As tokenize_text(), for ids alone. REQUIRES: valid UTF-8.
+void TokenizerStages::append_ids(std::string_view text, IdEncoderState& state,
+                                 std::vector<int32_t>& ids) const {
+  raw_tokens_.find(text, state.raw_matches);
+  size_t position = 0;
+  for (const auto& [begin, end, id] : state.raw_matches) {
+    if (begin > position) append_piece(text.substr(position, begin - position), position > 0, state, ids);
+    ids.push_back(id);
+    position = end;
+  }
+  if (position < text.size()) append_piece(text.substr(position), position > 0, state, ids);
+}
+
+// As tokenize_piece(). Of `first_character` counts only whether it is 0.
+void TokenizerStages::append_piece(std::string_view piece, uint32_t first_character, IdEncoderState& state,
+                                   std::vector<int32_t>& ids) const {
+  if (normalizer_->changes_nothing()) {
+    normalized_tokens_.find(piece, state.matches);
+    state.words.clear();
+    if (state.matches.empty() && pre_tokenizer_->split_unchanged(piece, state.words))
+      return append_each_word(piece, state, ids);
+  }
+  state.normalized.clear();
+  normalizer_->normalize(piece, first_character, state.normalized);
+  normalized_tokens_.find(state.normalized.bytes, state.matches);
+  if (state.matches.empty()) return append_words(state.normalized, state, ids);
+  size_t position = 0;
+  const auto append_part = [&](size_t end) {
+    if (end <= position) return;
+    state.part.clear();
+    state.part.append(state.normalized, position, end);
+    append_words(state.part, state, ids);
+  };
+  for (const auto& [begin, end, id] : state.matches) {
+    append_part(begin);
+    ids.push_back(id);
+    position = end;
+  }
+  append_part(state.normalized.bytes.size());
+}
+
+void TokenizerStages::append_words(NormalizedText& text, IdEncoderState& state,
+                                   std::vector<int32_t>& ids) const {
+  if (text.bytes.empty()) return;
+  state.words.clear();
+  pre_tokenizer_->split(text, state.buffer, state.words);
+  append_each_word(text.bytes, state, ids);
+}
+
+void TokenizerStages::append_each_word(std::string_view text, IdEncoderState& state,
+                                       std::vector<int32_t>& ids) const {
+  for (const auto& [begin, end] : state.words) append_word(text.substr(begin, end - begin), state, ids);
+}
+
+void TokenizerStages::append_word(std::string_view word, IdEncoderState& state,
+                                  std::vector<int32_t>& ids) const {
+  if (word.empty()) return;
+  state.cache.append(word, ids, [&](std::string_view unknown, std::vector<int32_t>& out) {
+    const WordRange whole{0, static_cast<uint32_t>(unknown.size())};
+    state.pieces.clear();
+    model_->tokenize(unknown, {&whole, 1}, state.pieces);
+    for (const TokenPiece& piece : state.pieces) out.push_back(piece.id);
+  });
+}
+
+TemplateIds TokenizerStages::template_ids() const {
+  TemplateIds around;
+  bool behind = false;
+  for (const TemplatePiece& piece : post_processor_.pieces.single) {
+    if (piece.kind == TemplatePiece::Kind::first) behind = true;
+    std::vector<int32_t>& side = behind ? around.after : around.before;
+    if (piece.kind == TemplatePiece::Kind::special)
+      side.insert(side.end(), piece.ids.begin(), piece.ids.end());
+  }
+  return around;
+}
+
 std::string TokenizerStages::decode(std::span<const int32_t> ids, const DecodeOptions& options) const {
   std::vector<std::string_view> tokens;
   for (const int32_t id : ids) {
@@ -343,5 +445,15 @@ const std::string& Tokenizer::fingerprint() const { return stages_->fingerprint(
 const std::string& Tokenizer::hugging_face_class() const { return stages_->hugging_face_class(); }
 const SavedLengths& Tokenizer::saved_lengths() const { return stages_->saved_lengths(); }
 bool Tokenizer::lowercase() const { return stages_->lowercase(); }
+TemplateIds Tokenizer::template_ids() const { return stages_->template_ids(); }
+std::optional<int32_t> Tokenizer::eos_id() const { return stages_->eos_id(); }
+bool Tokenizer::reads_any_bytes() const { return stages_->reads_any_bytes(); }
+bool Tokenizer::reads_in_parts() const { return stages_->reads_in_parts(); }
+void Tokenizer::append_ids(std::string_view text, IdEncoderState& state, std::vector<int32_t>& ids) const {
+  stages_->append_ids(text, state, ids);
+}
+void Tokenizer::append_word(std::string_view word, IdEncoderState& state, std::vector<int32_t>& ids) const {
+  stages_->append_word(word, state, ids);
+}
 
 }  // namespace stretto::text

@@ -13,6 +13,7 @@
 
 namespace stretto::text {
 
+struct IdEncoderState;
 struct TokenizerParts;
 class TokenizerStages;
 
@@ -31,6 +32,11 @@ struct TokenizerOptions {
 struct SavedLengths {
   std::optional<EncodeOptions> truncation = {};  // has a max_length
   std::optional<size_t> padding = {};            // the length to which every text is padded
+};
+
+// The ids that the template puts around a single text.
+struct TemplateIds {
+  std::vector<int32_t> before, after;
 };
 
 struct DecodeOptions {
@@ -79,7 +85,20 @@ class Tokenizer {
   // in classification, and no answer in question answering; nullopt if the template has none.
   std::optional<int32_t> cls_id() const;
 
-  // The largest id plus one, the minimum number of rows of an embedding.
+  TemplateIds template_ids() const;
+
+  // The token that ends a document: eos_token of the folder's configuration. Nothing where that is missing.
+  std::optional<int32_t> eos_id() const;
+
+  // Whether a text may hold any bytes for IdEncoder, and decoding gives them back: byte-level BPE whose vocabulary
+  // holds all 256 bytes.
+  bool reads_any_bytes() const;
+
+  // Whether the ids of a text are those of its parts, where it is cut in front of a space (U+0020) that follows a
+  // character other than white space. Texts of any size can then be encoded piece by piece.
+  bool reads_in_parts() const;
+
+  // One more than the largest id: the least number of rows of an embedding.
   int32_t vocab_size() const;
 
   // Identifies the tokenizer's behaviour: cached ids with another fingerprint are stale.
@@ -94,6 +113,10 @@ class Tokenizer {
   bool lowercase() const;
 
  private:
+  friend class IdEncoder;
+  void append_ids(std::string_view text, IdEncoderState& state, std::vector<int32_t>& ids) const;
+  void append_word(std::string_view word, IdEncoderState& state, std::vector<int32_t>& ids) const;
+
   std::unique_ptr<const TokenizerStages> stages_;
 };
 

@@ -99,6 +99,7 @@ TokenizerParts parts_of_folder(const fs::path& folder, const TokenizerOptions& o
     TokenizerParts parts = format->parse(folder / format->file, settings, options);
     const JsonField config(settings.values, settings.name + ":");
     if (config.has("truncation_side")) parts.truncation_side = configured_side(config, "truncation_side");
+    parts.eos_token = configured_token(config, "eos_token", parts.eos_token.c_str());
     return parts;
   }
   throw DataError("{}: there is no tokenizer; expected {}", folder.string(), expected_files());

@@ -1,6 +1,7 @@
 #include "stretto/text/unicode.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 
 #include <utf8proc.h>
@@ -66,6 +67,12 @@ constexpr CodePointRange grapheme_extenders_later[] = {
     {0x113D2, 0x113D2}, {0x113E1, 0x113E2}, {0x11B60, 0x11B67}, {0x11F5A, 0x11F5A}, {0x1611E, 0x1612F},
     {0x1E5EE, 0x1E5EF}, {0x1E6E3, 0x1E6E3}, {0x1E6E6, 0x1E6E6}, {0x1E6EE, 0x1E6EF}, {0x1E6F5, 0x1E6F5}};
 
+CharacterKind search_kind(char32_t c) {
+  if (contains(letter_ranges, c)) return CharacterKind::letter;
+  if (contains(number_ranges, c)) return CharacterKind::number;
+  return contains(whitespace_ranges, c) ? CharacterKind::space : CharacterKind::other;
+}
+
 CodePoints one(char32_t c) { return {{c}, 1}; }
 
 std::span<const char32_t> only(char32_t c, Decomposition& buffer) {
@@ -115,14 +122,12 @@ bool is_word_character(char32_t c) {
 }
 
 CharacterKind character_kind(char32_t c) {
-  if (c < 0x80) {
-    if ((c | 0x20) - 'a' < 26) return CharacterKind::letter;
-    if (c - '0' < 10) return CharacterKind::number;
-    return c == ' ' || c - '\t' < 5 ? CharacterKind::space : CharacterKind::other;
-  }
-  if (contains(letter_ranges, c)) return CharacterKind::letter;
-  if (contains(number_ranges, c)) return CharacterKind::number;
-  return is_whitespace(c) ? CharacterKind::space : CharacterKind::other;
+  static const auto common = [] {  // the Basic Multilingual Plane
+    std::array<CharacterKind, 0x10000> kinds;
+    for (char32_t i = 0; i < kinds.size(); ++i) kinds[i] = search_kind(i);
+    return kinds;
+  }();
+  return c < common.size() ? common[c] : search_kind(c);
 }
 
 bool extends_grapheme_later(char32_t c) { return contains(grapheme_extenders_later, c); }

@@ -16,6 +16,7 @@ class UnicodeNormalizer : public Normalizer {
   explicit UnicodeNormalizer(UnicodeForm form) : form_(form) {}
   void normalize(std::string_view text, uint32_t first_character, NormalizedText& out) const override;
   std::string description() const override;
+  bool works_in_parts() const override { return true; }
 
  private:
   UnicodeForm form_;

@@ -7,7 +7,10 @@ namespace stretto::text {
 
 void WhitespaceSplit::split(NormalizedText& text, NormalizedText& /*scratch*/,
                             std::vector<WordRange>& words) const {
-  const std::string_view bytes = text.bytes;
+  split_unchanged(text.bytes, words);
+}
+
+bool WhitespaceSplit::split_unchanged(std::string_view bytes, std::vector<WordRange>& words) const {
   size_t word = 0;
   const auto close = [&](size_t end) {
     if (end > word) words.push_back({static_cast<uint32_t>(word), static_cast<uint32_t>(end)});
@@ -19,6 +22,7 @@ void WhitespaceSplit::split(NormalizedText& text, NormalizedText& /*scratch*/,
     word = position;
   }
   close(bytes.size());
+  return true;
 }
 
 }  // namespace stretto::text

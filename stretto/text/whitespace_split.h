@@ -9,6 +9,8 @@ class WhitespaceSplit : public PreTokenizer {
  public:
   void split(NormalizedText& text, NormalizedText& scratch, std::vector<WordRange>& words) const override;
   std::string description() const override { return "white space\n"; }
+  bool split_unchanged(std::string_view text, std::vector<WordRange>& words) const override;
+  bool works_in_parts() const override { return true; }
 };
 
 }  // namespace stretto::text

@@ -7,6 +7,7 @@ namespace stretto::cli {
 // Each function adds the subcommand of a verb to `app`; its callback runs the verb and sets the process's
 // exit code. One file per verb.
 void add_convert(CLI::App& app, int& exit_code);
+void add_data(CLI::App& app, int& exit_code);  // data tokenize, data inspect
 void add_doctor(CLI::App& app, int& exit_code);
 void add_export_corpus(CLI::App& app);
 void add_help(CLI::App& app, int& exit_code);

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "stretto/comm/mesh.h"
-#include "stretto/data/sample_lengths.h"
 
 namespace stretto {
 
@@ -22,7 +21,7 @@ std::optional<MatmulLibraries> choose_matmul_libraries(const Recipe& recipe, con
                                                        Precision precision, const Mesh& mesh,
                                                        at::Device device) {
   if (!device.is_cpu()) return std::nullopt;
-  const int64_t mean = data::lengths_of(dataset).total() / std::max<int64_t>(1, dataset.size());
+  const int64_t mean = dataset.total_length() / std::max<int64_t>(1, dataset.size());
   return MatmulLibraries(
       module,
       {.wish = chosen_products(recipe.training),

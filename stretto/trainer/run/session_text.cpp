@@ -40,7 +40,7 @@ std::string Session::describe() {
       products ? "products   " + products->describe() + "\n" : "", mesh.group(Axes::sum).transport(),
       describe_batch(mesh.batch_plan()), describe_order(), describe_teachers(module), describe_lr_scale(),
       manual ? manual->describe() : describe_groups(engine.facts().tensors, lr, engine.facts().optimizer),
-      total_steps(), steps_per_epoch(), train.size(), data::lengths_of(train).total(),
+      total_steps(), steps_per_epoch(), train.size(), train.total_length(),
       mesh.size(Axes::data) > 1 && has_torch_dropout(module.root())
           ? "\ndropout    torch::nn::Dropout uses a separate generator per rank: results depend on the world size"
           : "");

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""From JSON Lines to a corpus of tokens on one core: `stretto data tokenize` versus Hugging Face datasets' map with tokenizers.
+
+The peer's time is that of load_dataset and map, as run_clm calls them, without the start of Python; stretto's is that of the whole
+program. The tokenizer is GPT-2's in $STRETTO_DATA/tokenizers, the text $STRETTO_DATA's War and Peace and WikiText-2; without it a
+byte-level BPE of 8,000 tokens that the peer trains on the demo's reviews.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import measure
+
+PEER = """
+import json, sys, time
+import datasets
+from transformers import PreTrainedTokenizerFast
+datasets.disable_progress_bars()
+folder, text, cache, out = sys.argv[1:5]
+tokenizer = PreTrainedTokenizerFast(tokenizer_file=folder + "/tokenizer.json")
+tokenizer.backend_tokenizer.no_truncation()
+tokenizer.model_max_length = 10 ** 12
+start = time.monotonic()
+data = datasets.load_dataset("json", data_files=text, split="train", cache_dir=cache)
+data = data.map(lambda rows: {"ids": tokenizer(rows["text"], return_attention_mask=False)["input_ids"]}, batched=True,
+                remove_columns=data.column_names)
+print(json.dumps(time.monotonic() - start))
+import numpy
+numpy.concatenate([numpy.asarray(row["ids"], numpy.uint16) for row in data]).tofile(out)
+"""
+
+TRAIN = """
+import sys
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+tokenizer = Tokenizer(models.BPE())
+tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+tokenizer.train([sys.argv[1]], trainers.BpeTrainer(vocab_size=8000, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+                                                   show_progress=False))
+tokenizer.save(sys.argv[2] + "/tokenizer.json")
+"""
+
+
+def paragraphs(text, least):
+    """The text as documents of at least so many characters."""
+    documents, current = [], ""
+    for line in text.splitlines(keepends=True):
+        current += line
+        if len(current) >= least:
+            documents.append(current)
+            current = ""
+    return documents + ([current] if current else [])
+
+
+def prepare(options, temporary):
+    """The tokenizer's folder, and the documents."""
+    if "STRETTO_DATA" in os.environ:
+        data = pathlib.Path(os.environ["STRETTO_DATA"])
+        texts = [(data / name).read_text(encoding="utf-8") for name in ("war_and_peace/wap.train.txt", "wikitext2/valid.txt")]
+        return data / "tokenizers/gpt2", [document for text in texts for document in paragraphs(text, 2000)]
+    rows = measure.training_file(temporary).read_text(encoding="utf-8").splitlines()[1:]
+    text = temporary / "text"
+    text.write_text("\n".join(row.split("\t")[0] for row in rows) + "\n", encoding="utf-8")
+    folder = temporary / "bpe"
+    folder.mkdir()
+    subprocess.run([options.python, "-c", TRAIN, text, folder], check=True)
+    return folder, paragraphs(text.read_text(encoding="utf-8"), 2000)
+
+
+def main():
+    parser = measure.arguments(__doc__)
+    parser.add_argument("--megabytes", type=int, default=30)
+    options = parser.parse_args()
+    measure.require_tools("taskset")
+    with tempfile.TemporaryDirectory(prefix="corpora-bench-") as name:
+        temporary = pathlib.Path(name)
+        tokenizer, documents = prepare(options, temporary)
+        text = temporary / "text.jsonl"
+        written = 0
+        with open(text, "w", encoding="utf-8") as file:
+            while written < options.megabytes * 1e6:
+                for document in documents:
+                    file.write(json.dumps({"text": document}) + "\n")
+                    written += len(document.encode())
+        ours, theirs = [], []
+        for _ in range(options.rounds):
+            shutil.rmtree(temporary / "corpus", ignore_errors=True)
+            one = measure.run([options.stretto, "data", "tokenize", text, "--tokenizer", tokenizer, "-o", temporary / "corpus",
+                               "-j", 1, "--no-eos"], measure.one_core())
+            ours.append(written / 1e6 / one.seconds)
+            shutil.rmtree(temporary / "cache", ignore_errors=True)
+            one = measure.run([options.python, "-c", PEER, tokenizer, text, temporary / "cache", temporary / "theirs"],
+                              measure.one_core(), {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"})
+            theirs.append(written / 1e6 / json.loads(one.out.splitlines()[0]))
+        if (temporary / "corpus/tokens-00000.bin").read_bytes() != (temporary / "theirs").read_bytes():
+            sys.exit("the two programs do not agree on the tokens")
+        measure.print_row("corpus to tokens, byte-level BPE", "MB/s", ours, "HF datasets map", theirs, True, 4, 8)
+
+
+if __name__ == "__main__":
+    main()

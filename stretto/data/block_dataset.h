@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "stretto/data/dataset.h"
+
+namespace stretto::token_corpus {
+class Blocks;
+}
+
+namespace stretto::data {
+
+// The blocks of a token corpus, or of a mixture of several, as samples for language models. It keeps nothing
+// per block: a run begins, and is resumed at any block, in time that does not depend on their number.
+class BlockDataset : public Dataset {
+ public:
+  // Batches are padded to multiples of pad_to_multiple_of tokens. REQUIRES: pad_to_multiple_of > 0.
+  explicit BlockDataset(std::shared_ptr<const token_corpus::Blocks> blocks, int64_t pad_to_multiple_of = 1);
+  ~BlockDataset() override;
+
+  int64_t size() const override;
+  int32_t length_of(int64_t block) const override;
+  int64_t total_length() const override;
+  int32_t block_size() const override;
+  std::string fingerprint() const override;
+
+  // A packed batch (see Batch) with a sequence per document of a block, whose positions begin at 0, and
+  // labels [T]: for each token the one that follows it in its sequence, and -100, which losses ignore, for
+  // the last ones and for padding. samples, places: of the block. sample_ids and count are those of blocks.
+  // Throws DataError where the corpus is damaged.
+  Batch pack(std::span<const int64_t> blocks) const override;
+
+ private:
+  std::shared_ptr<const token_corpus::Blocks> blocks_;
+  int64_t pad_to_multiple_of_;
+};
+
+}  // namespace stretto::data

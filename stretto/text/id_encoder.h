@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace stretto::text {
+
+class Tokenizer;
+struct IdEncoderState;
+
+// The ids of long texts, several times as fast as Tokenizer::encode: without offsets, types and the
+// template's tokens, and with the ids of words that have occurred remembered. For one thread.
+class IdEncoder {
+ public:
+  // `tokenizer` must outlive it.
+  explicit IdEncoder(const Tokenizer& tokenizer);
+  IdEncoder(IdEncoder&&) noexcept;
+  ~IdEncoder();
+
+  // Appends the ids of `text`. Where the tokenizer reads any bytes, each run of bytes that is not UTF-8 is a
+  // word by itself, whose tokens are those of its bytes, between texts of their own; else each maximal
+  // invalid subpart is U+FFFD, as in encode(). REQUIRES: less than 4 GiB.
+  void append(std::string_view text, std::vector<int32_t>& ids);
+
+ private:
+  const Tokenizer& tokenizer_;
+  std::unique_ptr<IdEncoderState> state_;
+};
+
+}  // namespace stretto::text

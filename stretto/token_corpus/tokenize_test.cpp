@@ -1,0 +1,332 @@
+#include "stretto/token_corpus/tokenize.h"
+
+#include "stretto/base/error.h"
+#include "stretto/base/file_faults.h"
+#include "stretto/base/file_writer.h"
+#include "stretto/base/message_support.h"
+#include "stretto/text/byte_level.h"
+#include "stretto/token_corpus/corpus_fixture.h"
+
+namespace stretto::token_corpus {
+namespace {
+
+using testing::ThrowsMessage;
+
+class Tokenize : public CorpusTest {
+ protected:
+  // Files of several chunks whose documents have all sizes, and options with several shards and saves.
+  std::vector<fs::path> several_files() const {
+    std::string lines;
+    for (int i = 0; i < 3000; ++i)
+      lines +=
+          R"({"id": 1, "text": ")" + std::string(i % 7 == 0 ? "" : "a film\\n" + std::to_string(i)) + "\"}\n";
+    return {write("a.txt", random_text(2'500'000, 1)), write("b.jsonl", lines),
+            write("c.txt", random_text(1'200'000, 2))};
+  }
+  static TokenizeOptions small_shards() {
+    return {.threads = 1, .tokens_per_shard = 300'001, .save_every = 500'000};
+  }
+};
+
+TEST_F(Tokenize, WritesTheTokensOfEachDocument) {
+  const std::vector<std::string> lines = {"A good film .", "", " the\tend", "caf\u00e9"};
+  ASSERT_TRUE(tokenize_files({write("text", "A good film .\n\n the\tend\ncaf\u00e9")}, "corpus",
+                             {.documents = {.rule = DocumentRule::line}}));
+  EXPECT_EQ(documents_of("corpus"), encoded({lines[0], lines[2], lines[3]}));
+  const Corpus corpus(path("corpus"));
+  EXPECT_EQ(corpus.manifest().empty_documents, 1);
+  EXPECT_EQ(corpus.manifest().text_bytes, 13 + 8 + 5);
+  EXPECT_NO_THROW(corpus.check({}));
+}
+
+TEST_F(Tokenize, SpecialTokensAndTheEndOfDocumentsAreOptions) {
+  const fs::path file = write("text", "film");
+  const auto ids = [&](TokenizeOptions options) {
+    options.overwrite = true;
+    tokenize_files({file}, "corpus", options);
+    return tokens_of("corpus");
+  };
+  const std::vector<int32_t> film = roberta().encode("film", {.special_tokens = false}).ids;
+  const int32_t bos = *roberta().id("<s>"), eos = *roberta().id("</s>"), pad = *roberta().id("<pad>");
+  const auto around = [&](std::vector<int32_t> before, const std::vector<int32_t>& after) {
+    before.insert(before.end(), film.begin(), film.end());
+    before.insert(before.end(), after.begin(), after.end());
+    return before;
+  };
+  EXPECT_EQ(ids({}), around({bos}, {eos}));  // the template's </s> is the end already
+  EXPECT_EQ(ids({.special_tokens = false}), around({}, {eos}));
+  EXPECT_EQ(ids({.special_tokens = false, .eos = false}), film);
+  EXPECT_EQ(ids({.eos_token = "<pad>"}), around({bos}, {eos, pad}));
+  EXPECT_THAT(
+      [&] {
+        ids({.eos_token = "<none>", .names = {{"eos_token", "--eos"}}});
+      },
+      ThrowsMessage<ConfigError>(has_all("--eos", "<none>")));
+}
+
+TEST_F(Tokenize, ATokenizerWithoutAnEndOfDocumentsNeedsOne) {
+  const auto tokenizer = text::Tokenizer::load(golden("unigram"));
+  const auto run = [&](const TokenizeOptions& options) {
+    return tokenize({write("text", "a film")}, tokenizer, golden("unigram"), path("corpus"), options);
+  };
+  EXPECT_THAT(
+      [&] {
+        run({.names = {{"eos", "--no-eos"}, {"eos_token", "--eos"}}});
+      },
+      ThrowsMessage<ConfigError>(has_all("eos_token", "--eos", "--no-eos")));
+  EXPECT_TRUE(run({.eos = false}));
+}
+
+TEST_F(Tokenize, JsonLinesGiveTheTextOfAColumn) {
+  const fs::path file = write("a.jsonl", R"({"body": "one\ntwo", "text": 3}
+{"body": null}
+
+{"body": "caf\u00e9 \ud83d\ude00"}
+)");
+  ASSERT_TRUE(tokenize_files({file}, "corpus", {.documents = {.column = "body"}}));
+  EXPECT_EQ(documents_of("corpus"), encoded({"one\ntwo", "caf\u00e9 \U0001F600"}));
+  const auto refused = [&](const std::string& line, const std::string& column, const auto& message) {
+    const fs::path bad = write("bad.jsonl", "{\"text\": \"fine\", \"tags\": []}\n" + line + "\n");
+    const TokenizeOptions options = {
+        .documents = {.column = column}, .overwrite = true, .names = {{"column", "--column"}}};
+    EXPECT_THAT([&] { tokenize_files({bad}, "bad", options); }, ThrowsMessage<DataError>(message));
+  };
+  refused(R"({"texts": "x"})", "text", has_all("bad.jsonl:2", "\"text\"", "texts", "--column"));
+  refused("{}", "txet", has_all("bad.jsonl:1", "\"txet\"", "did you mean \"text\""));
+  refused("{}", "tags", has_all("bad.jsonl:1", "\"tags\"", "a list"));
+  refused("[1]", "text", has_all("bad.jsonl:2", "array"));
+  refused("{\"text\": \"x", "text", has_all("bad.jsonl:2"));
+  refused("{\"text\": \"\xFF\"}", "text", has_all("bad.jsonl:2"));
+}
+
+TEST_F(Tokenize, DocumentsLongerThanAChunkHaveTheTokensOfTheWhole) {
+  const std::string text = random_text(4'000'000, 7);
+  ASSERT_TRUE(tokenize_files({write("text", text)}, "corpus"));
+  EXPECT_TRUE(documents_of("corpus") == encoded({text}));
+}
+
+// ---- law: the bytes are a function of files, tokenizer and options
+
+TEST_F(Tokenize, AnyNumberOfThreadsWritesTheSameBytes) {
+  const auto files = several_files();
+  TokenizeOptions options = small_shards();
+  ASSERT_TRUE(tokenize_files(files, "one", options));
+  EXPECT_GT(Corpus(path("one")).manifest().shards.size(), 2);
+  for (const int threads : {2, 3, 8}) {
+    options.threads = threads;
+    ASSERT_TRUE(tokenize_files(files, std::to_string(threads), options));
+    EXPECT_TRUE(files_of(std::to_string(threads)) == files_of("one")) << threads;
+  }
+}
+
+TEST_F(Tokenize, StoppedAtAnyChunkItGoesOnToTheSameBytes) {
+  const auto files = several_files();
+  TokenizeOptions options = small_shards();
+  ASSERT_TRUE(tokenize_files(files, "whole", options));
+  const auto expected = files_of("whole");
+  for (const int threads : {1, 3}) {
+    options.threads = threads;
+    int stops = 0;
+    for (bool done = false; !done; ++stops) {
+      int chunks = 0;
+      options.stop = [&] { return chunks++ == 1; };
+      done = tokenize_files(files, "stopped", options);
+      if (!done) {
+        EXPECT_THROW(Corpus(path("stopped")), DataError);
+      }
+    }
+    EXPECT_GE(stops, 5);
+    EXPECT_TRUE(files_of("stopped") == expected);
+    fs::remove_all(path("stopped"));
+  }
+}
+
+// A full disk and a killed process, at each of the calls that write.
+TEST_F(Tokenize, AfterAFaultAtAnyWriteItGoesOnToTheSameBytes) {
+  const std::vector<fs::path> files = {write("a.txt", random_text(1'200'000, 1)),
+                                       write("b.txt", random_text(9'000, 2))};
+  const TokenizeOptions options = {.threads = 1, .tokens_per_shard = 150'001, .save_every = 1};
+  ASSERT_TRUE(tokenize_files(files, "whole", options));
+  const auto expected = files_of("whole");
+  int faults = 0;
+  for (int64_t call = 1;; call += 1 + call / 10) {
+    SCOPED_TRACE(call);
+    bool hit = false;
+    {
+      file_faults::Injection full({.call = call, .error = ENOSPC, .sticky = true, .path = "faulty"});
+      try {
+        tokenize_files(files, "faulty", options);
+      } catch (const IoError& error) {
+        EXPECT_THAT(error.what(), has_all("No space left"));
+        hit = true;
+      }
+      ASSERT_EQ(hit, !full.hit().empty());
+    }
+    ASSERT_TRUE(tokenize_files(files, "faulty", options));
+    ASSERT_TRUE(files_of("faulty") == expected);
+    fs::remove_all(path("faulty"));
+    if (!hit) break;
+    ++faults;
+  }
+  EXPECT_GT(faults, 10);
+}
+
+TEST_F(Tokenize, WhatFollowsAShortWriteOfAnInterruptedRunIsCutOff) {
+  const auto files = several_files();
+  TokenizeOptions options = small_shards();
+  ASSERT_TRUE(tokenize_files(files, "whole", options));
+  int chunks = 0;
+  options.stop = [&] { return chunks++ == 2; };
+  ASSERT_FALSE(tokenize_files(files, "torn", options));
+  const size_t shards = read_manifest(path("torn")).shards.size();
+  for (const std::string& name : {shard_name(shards - 1), shard_name(shards), std::string(documents_name)})
+    AppendFile(path("torn") / name).write("torn off");
+  options.stop = {};
+  ASSERT_TRUE(tokenize_files(files, "torn", options));
+  EXPECT_TRUE(files_of("torn") == files_of("whole"));
+}
+
+TEST_F(Tokenize, DamageOfWhatAnInterruptedRunWroteIsFound) {
+  const auto files = several_files();
+  TokenizeOptions options = small_shards();
+  int chunks = 0;
+  options.stop = [&] { return chunks++ == 1; };
+  ASSERT_FALSE(tokenize_files(files, "corpus", options));
+  const std::string name = shard_name(read_manifest(path("corpus")).shards.size() - 1);
+  std::string bytes = read_file(path("corpus") / name);
+  bytes[10] = static_cast<char>(~bytes[10]);
+  write_file_atomic(path("corpus") / name, bytes);
+  options.stop = {};
+  EXPECT_THAT([&] { tokenize_files(files, "corpus", options); },
+              ThrowsMessage<DataError>(has_all(name, "damaged", "--overwrite")));
+}
+
+TEST_F(Tokenize, AMistakeInADocumentKeepsThoseBeforeItAndTheFileCanBeMended) {
+  const fs::path good = write("a.jsonl", "{\"text\": \"one\"}\n"), bad = write("b.jsonl", "{\"text\": 1}\n");
+  EXPECT_THAT([&] { tokenize_files({good, bad}, "corpus"); }, ThrowsMessage<DataError>(has_all("b.jsonl:1")));
+  EXPECT_EQ(read_manifest(path("corpus")).documents, 1);
+  write("b.jsonl", "{\"text\": \"two\"}\n");
+  ASSERT_TRUE(tokenize_files({good, bad}, "corpus"));
+  EXPECT_EQ(documents_of("corpus"), encoded({"one", "two"}));
+}
+
+// ---- what a folder holds already
+
+TEST_F(Tokenize, ACompleteCorpusIsLeftAsItIs) {
+  const fs::path file = write("text", "a film");
+  ASSERT_TRUE(tokenize_files({file}, "corpus"));
+  const auto written = fs::last_write_time(path("corpus") / manifest_name);
+  ASSERT_TRUE(tokenize_files({file}, "corpus"));
+  EXPECT_EQ(fs::last_write_time(path("corpus") / manifest_name), written);
+  EXPECT_THAT(logged_, testing::HasSubstr("complete already"));
+}
+
+TEST_F(Tokenize, ACorpusOfSomethingElseIsNotReplacedUnasked) {
+  const fs::path file = write("text", "a film");
+  ASSERT_TRUE(tokenize_files({file}, "corpus"));
+  const auto refused = [&](TokenizeOptions options, const auto& message) {
+    options.names = {{"overwrite", "--overwrite"}};
+    EXPECT_THAT([&] { tokenize_files({file}, "corpus", options); },
+                ThrowsMessage<ConfigError>(testing::AllOf(message, has_all("--overwrite"))));
+  };
+  refused({.documents = {.rule = DocumentRule::line}}, has_all("file", "line"));
+  refused({.documents = {.column = "body"}}, has_all("text", "body"));
+  refused({.special_tokens = false}, has_all("special tokens"));
+  refused({.tokens_per_shard = 7}, has_all("shard", "7"));
+  const auto other = text::Tokenizer::load(golden("unigram"));
+  EXPECT_THAT([&] { tokenize({file}, other, golden("unigram"), path("corpus"), {.eos = false}); },
+              ThrowsMessage<ConfigError>(has_all("another tokenizer")));
+  write("text", "another film");
+  refused({}, has_all("text", "changed"));
+  ASSERT_TRUE(tokenize_files({file}, "corpus", {.overwrite = true}));
+  EXPECT_EQ(documents_of("corpus"), encoded({"another film"}));
+}
+
+TEST_F(Tokenize, FoldersThatHoldNoCorpusAreLeftAlone) {
+  const fs::path file = write("text", "a film");
+  make_folders(path("mine"));
+  write("mine/thesis", "mine");
+  for (const bool overwrite : {false, true})
+    EXPECT_THAT([&] { tokenize_files({file}, "mine", {.overwrite = overwrite}); },
+                ThrowsMessage<ConfigError>(has_all("mine", "no corpus")));
+  EXPECT_EQ(files_of("mine").size(), 1);
+}
+
+TEST_F(Tokenize, TwoProcessesDoNotWriteOneCorpus) {
+  const fs::path file = write("text", random_text(10'000, 1));
+  TokenizeOptions options;
+  std::string second;
+  options.stop = [&] {
+    try {
+      tokenize_files({file}, "corpus");
+    } catch (const ConfigError& error) {
+      second = error.what();
+    }
+    return false;
+  };
+  ASSERT_TRUE(tokenize_files({file}, "corpus", options));
+  EXPECT_THAT(second, has_all("another process", "corpus"));
+}
+
+// ---- a text file as data
+
+TEST_F(Tokenize, ATextFileIsTokenizedIntoTheCacheOnce) {
+  const fs::path file = write("text", "a film");
+  const auto open = [&](const TokenizeOptions& options = {}) {
+    logged_.clear();
+    return open_corpus(file, roberta(), golden("roberta"), path("cache"), options);
+  };
+  const auto first = open();
+  EXPECT_EQ(first->tokens(), std::ssize(roberta().encode("a film").ids));
+  EXPECT_EQ(open()->folder(), first->folder());
+  EXPECT_THAT(logged_, testing::HasSubstr("complete already"));
+  EXPECT_NE(open({.special_tokens = false})->folder(), first->folder());
+  write("text", "b film");
+  EXPECT_NE(open()->fingerprint(), first->fingerprint());
+}
+
+TEST_F(Tokenize, ACorpusOfAnotherTokenizerIsNotOpened) {
+  ASSERT_TRUE(tokenize_files({write("text", "a film")}, "corpus"));
+  const auto other = text::Tokenizer::load(golden("unigram"));
+  EXPECT_EQ(open_corpus(path("corpus"), roberta(), golden("roberta"), path("cache"))->documents(), 1);
+  EXPECT_THAT([&] { open_corpus(path("corpus"), other, golden("unigram"), path("cache")); },
+              ThrowsMessage<ConfigError>(has_all("corpus", "another tokenizer", "unigram")));
+  EXPECT_FALSE(fs::exists(path("cache")));
+}
+
+// ---- bytes that are not UTF-8
+
+TEST_F(Tokenize, BytesAreKeptWhereTheTokenizerCan) {
+  const std::string bytes = "a film \xFF\xFE of \xC3 1984\xE2\x82";
+  ASSERT_TRUE(tokenize_files({write("text", bytes)}, "corpus", {.special_tokens = false, .eos = false}));
+  std::string again;
+  for (const int32_t id : tokens_of("corpus")) again += text::bytes_of_token(*roberta().token(id)).value();
+  EXPECT_EQ(again, bytes);
+}
+
+TEST_F(Tokenize, ElseTheyAreRefusedByFileAndLine) {
+  const auto tokenizer = text::Tokenizer::load(golden("uncased.txt"));
+  const fs::path file = write("text", "a film\nof 1984\nby \xFF someone\n");
+  for (const DocumentRule rule : {DocumentRule::file, DocumentRule::line}) {
+    const TokenizeOptions options = {.documents = {.rule = rule}, .eos_token = "[SEP]", .overwrite = true};
+    EXPECT_THAT([&] { tokenize({file}, tokenizer, golden("uncased.txt"), path("corpus"), options); },
+                ThrowsMessage<DataError>(has_all("text:3", "0xff", "UTF-8")));
+  }
+}
+
+TEST_F(Tokenize, LargeVocabulariesHaveTokensOfFourBytes) {
+  nlohmann::json json = nlohmann::json::parse(read_file(golden("word_level") / "tokenizer.json"));
+  auto& vocabulary = json["model"]["vocab"];
+  for (int id = static_cast<int>(vocabulary.size()); id < 70'000; ++id)
+    vocabulary["w" + std::to_string(id)] = id;
+  make_folders(path("large"));
+  write("large/tokenizer.json", json.dump());
+  const auto tokenizer = text::Tokenizer::load(path("large"));
+  ASSERT_TRUE(tokenize({write("text", "w69999 w65536 w65535")}, tokenizer, path("large"), path("corpus"),
+                       {.eos = false}));
+  EXPECT_EQ(Corpus(path("corpus")).manifest().token_bytes(), 4);
+  EXPECT_EQ(tokens_of("corpus"), tokenizer.encode("w69999 w65536 w65535").ids);
+}
+
+}  // namespace
+}  // namespace stretto::token_corpus

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace stretto::text {
+class Tokenizer;
+}
+
+namespace stretto::token_corpus {
+
+// The tokenizer of a corpus, in whatever files it is stored.
+struct TokenizerIdentity {
+  std::string fingerprint;  // Tokenizer::fingerprint()
+  std::string kind;         // transformers' class, for messages
+  int64_t vocab_size = 0;
+};
+
+TokenizerIdentity identity_of(const text::Tokenizer& tokenizer);
+
+// "GPT2Tokenizer, 50257 tokens, 0a1b2c3d"
+std::string describe(const TokenizerIdentity& tokenizer);
+
+}  // namespace stretto::token_corpus
