@@ -88,7 +88,7 @@ void require_consistent(const Manifest& manifest) {
 
 Manifest parse(const nlohmann::json& json) {
   if (!json.is_object() || json.value("format", "") != format)
-    throw DataError("not a \"{}\"; tokenize the text again with this version", format);
+    throw DataError("its format is not \"{}\"; tokenize the text again with this version", format);
   Manifest manifest;
   const nlohmann::json& tokenizer = json.at("tokenizer");
   manifest.tokenizer = {tokenizer.at("fingerprint").get<std::string>(),
@@ -103,6 +103,13 @@ Manifest parse(const nlohmann::json& json) {
   manifest.next = json.at("next").is_null() ? std::nullopt : std::optional(position_of(json.at("next")));
   require_consistent(manifest);
   return manifest;
+}
+
+// What the library says, without its number.
+std::string reason(const nlohmann::json::exception& error) {
+  const std::string_view what = error.what();
+  const size_t end = what.find("] ");
+  return std::string(end == std::string_view::npos ? what : what.substr(end + 2));
 }
 
 }  // namespace
@@ -138,16 +145,20 @@ void write_manifest(const Manifest& manifest, const std::filesystem::path& corpu
   write_file_atomic(corpus / manifest_name, manifest_text(manifest));
 }
 
-Manifest read_manifest(const std::filesystem::path& corpus) {
-  const std::filesystem::path file = corpus / manifest_name;
-  const nlohmann::json json = read_json(file);
+Manifest parse_manifest(std::string_view text, const std::string& name) {
+  const nlohmann::json json = parse_json(text, name);
   try {
     return parse(json);
   } catch (const nlohmann::json::exception& error) {
-    throw DataError("{}: damaged: {}; tokenize the text again", file.string(), error.what());
+    throw DataError("{}: damaged: {}; tokenize the text again", name, reason(error));
   } catch (const Error& error) {
-    throw DataError("{}: {}", file.string(), error.what());
+    throw DataError("{}: {}", name, error.what());
   }
+}
+
+Manifest read_manifest(const std::filesystem::path& corpus) {
+  const std::filesystem::path file = corpus / manifest_name;
+  return parse_manifest(MappedFile(file).text(), file.string());
 }
 
 bool is_corpus(const std::filesystem::path& folder) {

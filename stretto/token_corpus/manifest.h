@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stretto/token_corpus/documents.h"
@@ -63,7 +64,10 @@ std::string manifest_text(const Manifest& manifest);
 
 void write_manifest(const Manifest& manifest, const std::filesystem::path& corpus);
 
-// Throws IoError, and DataError where it is damaged or of another version.
+// Throws DataError, naming `name`, where it is damaged or of another version.
+Manifest parse_manifest(std::string_view text, const std::string& name);
+
+// The same, and IoError where there is none.
 Manifest read_manifest(const std::filesystem::path& corpus);
 
 bool is_corpus(const std::filesystem::path& folder);

@@ -18,6 +18,7 @@ using Mistakes = std::vector<Mistake>;
 // The groups, one per file: recipe_mistakes.cpp, ...
 void add_recipes(Mistakes& all);
 void add_data(Mistakes& all);
+void add_token_corpora(Mistakes& all);
 void add_tokenizers(Mistakes& all);
 void add_foreign_files(Mistakes& all);
 void add_scripts(Mistakes& all);
@@ -28,8 +29,8 @@ void add_hangs(Mistakes& all);
 
 inline Mistakes mistakes() {
   Mistakes all;
-  for (const auto add : {add_recipes, add_data, add_tokenizers, add_foreign_files, add_scripts,
-                         add_checkpoints, add_weights, add_environments, add_hangs})
+  for (const auto add : {add_recipes, add_data, add_token_corpora, add_tokenizers, add_foreign_files,
+                         add_scripts, add_checkpoints, add_weights, add_environments, add_hangs})
     add(all);
   return all;
 }
