@@ -66,7 +66,8 @@ void attention(const char* name, const std::vector<int64_t>& lengths, at::Scalar
       fmt::format("attention, {}, {}, dropout {}", name, toString(dtype), p),
       [&] {
         const auto result = kernels::attention(q, k, v, sequences, dropout);
-        kernels::attention_backward(grad, result, q, k, v, sequences, dropout);
+        kernels::attention_backward(grad, result, q, k, v, sequences, dropout,
+                                    {at::empty_like(q), at::empty_like(k), at::empty_like(v)});
       },
       [&] { kernels::attention_reference(leaf(q), leaf(k), leaf(v), sequences, dropout).backward(grad); });
 }
@@ -98,7 +99,7 @@ void activation(int64_t rows, int64_t width, at::ScalarType dtype) {
       fmt::format("bias + GELU, {} x {}, {}", rows, width, toString(dtype)),
       [&] {
         kernels::activate(kernels::Curve::gelu, x, bias);
-        kernels::activate_backward(kernels::Curve::gelu, grad, x, bias, sum);
+        kernels::activate_backward(kernels::Curve::gelu, grad, x, bias, {}, sum);
       },
       [&] { kernels::activate_reference(kernels::Curve::gelu, leaf(x), leaf(bias)).backward(grad); });
 }

@@ -7,48 +7,53 @@ namespace stretto::kernels {
 namespace {
 
 template <class T>
-ActivationCall<T> activation_call(Curve curve, const Tensor& x, const Tensor& bias) {
+ActivationCall<T> activation_call(Curve curve, const Tensor& x, const Tensor& bias, const Tensor& factor) {
   if (x.dim() != 2) throw ShapeError("activation: x is {}; expected rows [T, C]", describe(x));
   require_sizes("activation: bias", bias, {x.size(1)});
+  require_sizes("activation: factor", factor, x.sizes());
   ActivationCall<T> call = {};
   call.curve = curve;
   call.rows = x.size(0);
   call.width = x.size(1);
   call.in = memory_of<T>(x);
   call.bias = memory_of<T>(bias);
+  call.factor = memory_of<T>(factor);
   return call;
 }
 
 }  // namespace
 
-Tensor activate(Curve curve, const Tensor& x, const Tensor& bias) {
+Tensor activate(Curve curve, const Tensor& x, const Tensor& bias, const Tensor& factor) {
   const Tensor out = at::empty_like(x);
   with_loop_type(x.scalar_type(), [&](auto number) {
     using T = decltype(number);
-    auto call = activation_call<T>(curve, x, bias);
+    auto call = activation_call<T>(curve, x, bias, factor);
     call.out = memory_of<T>(out);
     activation_loop(call);
   });
   return out;
 }
 
-Tensor activate_backward(Curve curve, const Tensor& grad, const Tensor& x, const Tensor& bias,
-                         const Tensor& bias_sum) {
+ActivationGradients activate_backward(Curve curve, const Tensor& grad, const Tensor& x, const Tensor& bias,
+                                      const Tensor& factor, const Tensor& bias_sum) {
   require_sizes("activation: gradient", grad, x.sizes());
-  const Tensor grad_x = at::empty_like(x);
+  const ActivationGradients gradients = {at::empty_like(x),
+                                         factor.defined() ? at::empty_like(factor) : Tensor()};
   with_loop_type(x.scalar_type(), [&](auto number) {
     using T = decltype(number);
-    auto call = activation_call<T>(curve, x, bias);
+    auto call = activation_call<T>(curve, x, bias, factor);
     call.grad_out = memory_of<T>(grad);
-    call.grad_in = memory_of<T>(grad_x);
+    call.grad_in = memory_of<T>(gradients.x);
+    call.grad_factor = memory_of<T>(gradients.factor);
     call.grad_bias = memory_of<Real<T>>(bias_sum);
     activation_loop(call);
   });
-  return grad_x;
+  return gradients;
 }
 
-Tensor activate_reference(Curve curve, const Tensor& x, const Tensor& bias) {
-  const Tensor in = bias.defined() ? x + bias : x;
+namespace {
+
+Tensor curve_reference(Curve curve, const Tensor& in) {
   switch (curve) {
     case Curve::gelu:
       return at::gelu(in);
@@ -64,6 +69,13 @@ Tensor activate_reference(Curve curve, const Tensor& x, const Tensor& bias) {
       return at::sigmoid(in);
   }
   throw Error("activation: unknown curve {}", static_cast<int>(curve));
+}
+
+}  // namespace
+
+Tensor activate_reference(Curve curve, const Tensor& x, const Tensor& bias, const Tensor& factor) {
+  const Tensor out = curve_reference(curve, bias.defined() ? x + bias : x);
+  return factor.defined() ? out * factor : out;
 }
 
 }  // namespace stretto::kernels

@@ -5,16 +5,19 @@
 
 namespace stretto::kernels {
 
-// Returns curve(x + bias). x [T, C] contiguous, bias [C] or undefined, of one dtype: fp32, fp64 or bf16
-// (computed in fp32), on CPU.
-Tensor activate(Curve curve, const Tensor& x, const Tensor& bias);
+// curve(x + bias) * factor (Shazeer 2020). x and factor [T, C] contiguous, bias [C], of one type: fp32, fp64
+// or bf16 (computed in fp32), on CPU; bias and factor may be undefined.
+Tensor activate(Curve curve, const Tensor& x, const Tensor& bias, const Tensor& factor = {});
 
-// Returns the gradient of x and adds its sum over rows to bias_sum, which is fp32 (fp64 for fp64), or
-// undefined without a bias.
-Tensor activate_backward(Curve curve, const Tensor& grad, const Tensor& x, const Tensor& bias,
-                         const Tensor& bias_sum);
+// The gradients of x and of factor (undefined without one). The sum over rows of x's is added to bias_sum,
+// fp32 (fp64 for fp64), undefined without a bias.
+struct ActivationGradients {
+  Tensor x, factor;
+};
+ActivationGradients activate_backward(Curve curve, const Tensor& grad, const Tensor& x, const Tensor& bias,
+                                      const Tensor& factor, const Tensor& bias_sum);
 
-// Like activate, with ATen operators and autograd.
-Tensor activate_reference(Curve curve, const Tensor& x, const Tensor& bias);
+// The same with ATen operators and autograd.
+Tensor activate_reference(Curve curve, const Tensor& x, const Tensor& bias, const Tensor& factor = {});
 
 }  // namespace stretto::kernels

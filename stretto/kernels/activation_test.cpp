@@ -13,20 +13,25 @@ class ActivationKernel : public ::testing::TestWithParam<Precision> {};
 constexpr Curve curves[] = {Curve::gelu, Curve::gelu_tanh, Curve::relu,
                             Curve::silu, Curve::tanh,      Curve::sigmoid};
 
-void compare(Curve curve, int64_t width, bool with_bias, const Precision& wanted) {
+void compare(Curve curve, int64_t width, bool with_bias, bool with_factor, const Precision& wanted) {
   at::manual_seed(width);
   const auto wide = wanted.dtype == at::kDouble ? at::kDouble : at::kFloat;
   const Tensor x = (at::randn({50, width}, at::kDouble) * 4).to(wanted.dtype);
   const Tensor grad = at::randn({50, width}, at::kDouble).to(wanted.dtype);
   const Tensor bias = with_bias ? at::randn({width}, at::kDouble).to(wanted.dtype) : Tensor();
+  const Tensor factor = with_factor ? at::randn({50, width}, at::kDouble).to(wanted.dtype) : Tensor();
   const auto leaf = [&](const Tensor& part) { return part.to(wide).detach().clone().requires_grad_(); };
   const Tensor reference_x = leaf(x), reference_bias = with_bias ? leaf(bias) : Tensor();
-  const Tensor reference = activate_reference(curve, reference_x, reference_bias);
+  const Tensor reference_factor = with_factor ? leaf(factor) : Tensor();
+  const Tensor reference = activate_reference(curve, reference_x, reference_bias, reference_factor);
   reference.backward(grad.to(wide));
   const Tensor bias_sum = with_bias ? at::ones({width}, wide) : Tensor();
-  EXPECT_LT(difference(activate(curve, x, bias), reference.detach()), wanted.tolerance);
-  EXPECT_LT(difference(activate_backward(curve, grad, x, bias, bias_sum), reference_x.grad()),
-            wanted.tolerance);
+  EXPECT_LT(difference(activate(curve, x, bias, factor), reference.detach()), wanted.tolerance);
+  const ActivationGradients found = activate_backward(curve, grad, x, bias, factor, bias_sum);
+  EXPECT_LT(difference(found.x, reference_x.grad()), wanted.tolerance);
+  if (with_factor) {
+    EXPECT_LT(difference(found.factor, reference_factor.grad()), wanted.tolerance);
+  }
   if (with_bias) {
     EXPECT_LT(difference(bias_sum - 1, reference_bias.grad()), wanted.tolerance);
   }
@@ -37,8 +42,9 @@ TEST_P(ActivationKernel, EqualsReferenceForEveryCurve) {
     for (const Curve curve : curves) {
       for (const int64_t width : {1, 7, 64, 300}) {
         SCOPED_TRACE("curve " + std::to_string(static_cast<int>(curve)) + ", width " + std::to_string(width));
-        compare(curve, width, true, GetParam());
-        compare(curve, width, false, GetParam());
+        compare(curve, width, true, false, GetParam());
+        compare(curve, width, false, false, GetParam());
+        compare(curve, width, true, true, GetParam());
       }
     }
   });

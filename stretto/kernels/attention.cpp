@@ -1,6 +1,7 @@
 #include "stretto/kernels/attention.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "stretto/kernels/cpu/attention_loops.h"
 #include "stretto/kernels/cpu/tensor_loops.h"
@@ -19,15 +20,24 @@ void require_bounds(const char* what, const Tensor& tensor, const Tensor& bounds
 }
 
 void require_fit(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionSequences& sequences) {
-  if (q.dim() != 3 || k.dim() != 3 || k.size(1) != q.size(1) || k.size(2) != q.size(2)) {
+  if (q.dim() != 3 || k.dim() != 3 || k.size(1) < 1 || q.size(1) % k.size(1) != 0 || k.size(2) != q.size(2)) {
     throw ShapeError(
-        "attention: q {} and k {} do not match; expected [rows, heads, D] with equal heads and D",
+        "attention: q {} and k {} do not fit; [rows, heads, D] with the same D are needed, and a number of heads of q that is a multiple of k's",
         describe(q), describe(k));
   }
   require_sizes("attention: v", v, k.sizes());
   require_bounds("q", q, sequences.query_bounds, sequences.samples.numel());
   require_bounds("k", k, sequences.key_bounds, sequences.samples.numel());
   require_sizes("attention: first_places", sequences.first_places, sequences.samples.sizes());
+}
+
+// The memory of rows [., heads, D], and the numbers from one row to the next.
+template <class T>
+StridedRows<T> rows_of(const Tensor& tensor) {
+  if (tensor.scalar_type() != type_of<T> || tensor.stride(2) != 1 || tensor.stride(1) != tensor.size(2))
+    throw ShapeError("attention: the rows of {} are not contiguous or not of the type of the other operands",
+                     describe(tensor));
+  return {static_cast<T*>(tensor.data_ptr()), tensor.stride(0)};
 }
 
 // The rows of `tensor` after the last sequence.
@@ -41,9 +51,9 @@ AttentionCall<T> attention_call(const AttentionResult& result, const Tensor& q, 
                                 const Tensor& v, const AttentionSequences& sequences,
                                 const Dropout& dropout) {
   AttentionCall<T> call = {};
-  call.q = memory_of<T>(q);
-  call.k = memory_of<T>(k);
-  call.v = memory_of<T>(v);
+  call.q = rows_of<T>(q);
+  call.k = rows_of<T>(k);
+  call.v = rows_of<T>(v);
   call.out = memory_of<T>(result.rows);
   call.log_sum_exp = memory_of<Real<T>>(result.log_sum_exp);
   call.query_bounds = memory_of<int64_t>(sequences.query_bounds);
@@ -53,8 +63,11 @@ AttentionCall<T> attention_call(const AttentionResult& result, const Tensor& q, 
   call.sequences = sequences.samples.numel();
   call.causal = sequences.causal;
   call.queries_are_last = sequences.queries_are_last;
+  call.window = sequences.window;
   call.heads = q.size(1);
+  call.key_heads = k.size(1);
   call.width = q.size(2);
+  call.scale = sequences.scale != 0 ? sequences.scale : 1 / std::sqrt(static_cast<double>(q.size(2)));
   call.drop = drop_of(dropout);
   return call;
 }
@@ -64,8 +77,9 @@ AttentionCall<T> attention_call(const AttentionResult& result, const Tensor& q, 
 AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v,
                           const AttentionSequences& sequences, const Dropout& dropout) {
   require_fit(q, k, v, sequences);
-  AttentionResult result = {at::empty_like(q), at::empty({q.size(0), q.size(1)},
-                                                         q.options().dtype(computed_type(q.scalar_type())))};
+  AttentionResult result = {
+      at::empty(q.sizes(), q.options()),
+      at::empty({q.size(0), q.size(1)}, q.options().dtype(computed_type(q.scalar_type())))};
   with_loop_type(q.scalar_type(), [&](auto number) {
     attention_loop(attention_call<decltype(number)>(result, q, k, v, sequences, dropout));
   });
@@ -73,24 +87,26 @@ AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v,
   return result;
 }
 
-AttentionGradients attention_backward(const Tensor& grad, const AttentionResult& result, const Tensor& q,
-                                      const Tensor& k, const Tensor& v, const AttentionSequences& sequences,
-                                      const Dropout& dropout) {
+void attention_backward(const Tensor& grad, const AttentionResult& result, const Tensor& q, const Tensor& k,
+                        const Tensor& v, const AttentionSequences& sequences, const Dropout& dropout,
+                        const AttentionGradients& gradients) {
   require_sizes("attention: gradient", grad, q.sizes());
-  const AttentionGradients gradients = {at::empty_like(q), at::empty_like(k), at::empty_like(v)};
+  require_sizes("attention: gradient of q", gradients.q, q.sizes());
+  require_sizes("attention: gradient of k", gradients.k, k.sizes());
+  require_sizes("attention: gradient of v", gradients.v, v.sizes());
   with_loop_type(q.scalar_type(), [&](auto number) {
     using T = decltype(number);
     auto call = attention_call<T>(result, q, k, v, sequences, dropout);
     call.grad_out = memory_of<T>(grad);
-    call.grad_q = memory_of<T>(gradients.q);
-    call.grad_k = memory_of<T>(gradients.k);
-    call.grad_v = memory_of<T>(gradients.v);
+    call.grad_q = rows_of<T>(gradients.q);
+    call.grad_k = rows_of<T>(gradients.k);
+    call.grad_v = rows_of<T>(gradients.v);
+    call.is_backward = true;
     attention_loop(call);
   });
   zero_padding(gradients.q, sequences.query_bounds);
   zero_padding(gradients.k, sequences.key_bounds);
   zero_padding(gradients.v, sequences.key_bounds);
-  return gradients;
 }
 
 }  // namespace stretto::kernels

@@ -15,6 +15,8 @@ struct AttentionSequences {
   Tensor first_places;  // [B] int64: the place in its sample of each sequence's position 0
   bool causal = false;  // a query attends to keys up to its own position only
   bool queries_are_last = false;  // query i is at position i + keys - queries
+  int64_t window = 0;  // with causal: a query sees its own position and the window - 1 before; 0: all before
+  double scale = 0;    // the factor of scores; 0: 1 / sqrt(D)
 };
 
 struct AttentionResult {
@@ -26,14 +28,17 @@ struct AttentionGradients {
   Tensor q, k, v;
 };
 
-// Computes softmax(q k^T / sqrt(D)) v for each sequence and head (Vaswani et al. 2017, eq. 1), with dropout
-// of the weights. q [queries, heads, D], k and v [keys, heads, D], contiguous, fp32, fp64 or bf16 (computed
-// in fp32), on CPU. Memory grows with the number of tokens, not with its square.
+// softmax(q k^T / sqrt(D)) v for each sequence and head (Vaswani et al. 2017, eq. 1), with dropout of the
+// weights. q [queries, heads, D], k and v [keys, key heads, D], fp32, fp64 or bf16 (computed in fp32), on
+// CPU. As many consecutive heads of q as heads / key heads share a head of k and v (Ainslie et al. 2023).
+// Each row is contiguous; rows may be columns of a wider tensor. Memory grows with the number of tokens, not
+// with its square.
 AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v,
                           const AttentionSequences& sequences, const Dropout& dropout);
-AttentionGradients attention_backward(const Tensor& grad, const AttentionResult& result, const Tensor& q,
-                                      const Tensor& k, const Tensor& v, const AttentionSequences& sequences,
-                                      const Dropout& dropout);
+// The gradients are written to tensors of the same shapes, which may be columns of a wider tensor too.
+void attention_backward(const Tensor& grad, const AttentionResult& result, const Tensor& q, const Tensor& k,
+                        const Tensor& v, const AttentionSequences& sequences, const Dropout& dropout,
+                        const AttentionGradients& gradients);
 
 // Like attention, with ATen operators and autograd on padded sequences: for other devices, and as the
 // reference of tests.

@@ -37,8 +37,10 @@ struct Padding {
 Tensor positions_of_queries(const AttentionSequences& sequences, int64_t queries) {
   const auto lengths = [](const Tensor& bounds) { return bounds.slice(0, 1) - bounds.slice(0, 0, -1); };
   const Tensor each = at::arange(queries, sequences.samples.options()).view({1, queries});
-  const Tensor first = lengths(sequences.key_bounds) - lengths(sequences.query_bounds);
-  return each + (sequences.queries_are_last ? first : at::zeros_like(first)).view({-1, 1});
+  const Tensor keys = lengths(sequences.key_bounds), first = keys - lengths(sequences.query_bounds);
+  const Tensor all = each + (sequences.queries_are_last ? first : at::zeros_like(first)).view({-1, 1});
+  // Padding takes the last position, from which a window sees keys.
+  return at::minimum(all, (keys - 1).view({-1, 1}));
 }
 
 // [B, heads, queries, keys] keyed by sample, query place [B, queries], head and key position.
@@ -55,16 +57,24 @@ Tensor dropout_of_weights(const Tensor& samples, const Tensor& places, int64_t h
 
 Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,
                            const AttentionSequences& sequences, const Dropout& dropout) {
+  if (k.size(1) != q.size(1)) {
+    const int64_t group = q.size(1) / k.size(1);
+    return attention_reference(q, k.repeat_interleave(group, 1), v.repeat_interleave(group, 1), sequences,
+                               dropout);
+  }
   const auto dtype = q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   const Padding queries(sequences.query_bounds), keys(sequences.key_bounds);
-  const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(2)));
+  const double scale =
+      sequences.scale != 0 ? sequences.scale : 1.0 / std::sqrt(static_cast<double>(q.size(2)));
   const Tensor scores = at::matmul(queries.pad(q.to(dtype) * scale), keys.pad(k.to(dtype)).transpose(2, 3));
   Tensor mask = keys.mask(scores.options());
   const Tensor positions = positions_of_queries(sequences, queries.length);
   if (sequences.causal) {
-    const Tensor later = at::arange(keys.length, positions.options()).view({1, 1, 1, -1}) >
-                         positions.view({positions.size(0), 1, -1, 1});
-    mask = mask.masked_fill(later, -std::numeric_limits<double>::infinity());
+    const Tensor back = positions.view({positions.size(0), 1, -1, 1}) -
+                        at::arange(keys.length, positions.options()).view({1, 1, 1, -1});
+    Tensor hidden = back.lt(0);
+    if (sequences.window > 0) hidden = hidden.logical_or(back.ge(sequences.window));
+    mask = mask.masked_fill(hidden, -std::numeric_limits<double>::infinity());
   }
   Tensor weights = at::softmax(scores + mask, -1);
   if (dropout.p > 0) {

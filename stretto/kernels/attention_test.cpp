@@ -37,6 +37,13 @@ Inputs make_inputs(const std::vector<int64_t>& queries, const std::vector<int64_
   return inputs;
 }
 
+AttentionGradients backward(const Inputs& inputs, const AttentionResult& result, const Dropout& dropout) {
+  const AttentionGradients gradients = {at::empty_like(inputs.q), at::empty_like(inputs.k),
+                                        at::empty_like(inputs.v)};
+  attention_backward(inputs.grad, result, inputs.q, inputs.k, inputs.v, inputs.sequences, dropout, gradients);
+  return gradients;
+}
+
 // The reference computes the same values at higher precision.
 void compare(const Inputs& inputs, const Dropout& dropout, const Precision& wanted) {
   const auto wide = wanted.dtype == at::kDouble ? at::kDouble : at::kFloat;
@@ -45,8 +52,7 @@ void compare(const Inputs& inputs, const Dropout& dropout, const Precision& want
   const Tensor reference = attention_reference(q, k, v, inputs.sequences, dropout);
   reference.backward(inputs.grad.to(wide));
   const auto result = attention(inputs.q, inputs.k, inputs.v, inputs.sequences, dropout);
-  const auto gradients =
-      attention_backward(inputs.grad, result, inputs.q, inputs.k, inputs.v, inputs.sequences, dropout);
+  const auto gradients = backward(inputs, result, dropout);
   EXPECT_LT(difference(result.rows, reference.detach()), wanted.tolerance);
   EXPECT_LT(difference(gradients.q, q.grad()), wanted.tolerance);
   EXPECT_LT(difference(gradients.k, k.grad()), wanted.tolerance);
@@ -91,8 +97,62 @@ TEST_P(AttentionKernel, CausalQueriesSeeKeysUpToTheirPosition) {
   EXPECT_FALSE(at::allclose(before.slice(0, 40), after.slice(0, 40)));
 }
 
-// The last queries alone give the same rows as all queries, with the same dropout.
-TEST_P(AttentionKernel, LastQueriesEqualThoseOfAll) {
+// Windows below, at and above the sizes of tiles; a window that reaches over the sequence hides nothing.
+TEST_P(AttentionKernel, AWindowHidesKeysFarBefore) {
+  const std::vector<int64_t> lengths = {1, 13, 17, 63, 65, 200, 3};
+  Inputs inputs = make_inputs(lengths, lengths, 2, 24, GetParam().dtype);
+  inputs.sequences.causal = true;
+  const Tensor all = attention(inputs.q, inputs.k, inputs.v, inputs.sequences, {}).rows;
+  for_each_target([&] {
+    for (const int64_t window : {2, 5, 16, 64, 70, 130}) {
+      SCOPED_TRACE("window " + std::to_string(window));
+      inputs.sequences.window = window;
+      for (const double p : {0.0, 0.3}) compare(inputs, {p, 0x123456789abcdef}, GetParam());
+    }
+  });
+  inputs.sequences.window = 200;
+  EXPECT_TRUE(at::equal(attention(inputs.q, inputs.k, inputs.v, inputs.sequences, {}).rows, all));
+  inputs.sequences.window = 100;
+  EXPECT_FALSE(at::equal(attention(inputs.q, inputs.k, inputs.v, inputs.sequences, {}).rows, all));
+}
+
+// Heads of queries share heads of keys; scores have a scale of their own.
+TEST_P(AttentionKernel, HeadsAreGroupedAndScoresScaled) {
+  const std::vector<int64_t> lengths = {1, 13, 2, 65, 130};
+  for_each_target([&] {
+    for (const int64_t key_heads : {1, 2, 3}) {
+      Inputs inputs = make_inputs(lengths, lengths, 6, 24, GetParam().dtype);
+      inputs.k = inputs.k.slice(1, 0, key_heads).contiguous();
+      inputs.v = inputs.v.slice(1, 6 - key_heads).contiguous();
+      inputs.sequences.causal = true;
+      inputs.sequences.scale = 0.4;
+      for (const double p : {0.0, 0.3}) compare(inputs, {p, 0x123456789abcdef}, GetParam());
+    }
+  });
+}
+
+// Queries, keys and values as columns of one tensor, and their gradients likewise.
+TEST_P(AttentionKernel, RowsMayBeColumnsOfOneTensor) {
+  const Inputs plain = make_inputs({9, 70}, {9, 70}, 2, 24, GetParam().dtype);
+  const auto columns = [](const Tensor& all, int64_t part) {
+    return all.slice(1, part * 48, (part + 1) * 48).view({-1, 2, 24});
+  };
+  const Tensor joined = at::cat({plain.q.flatten(1), plain.k.flatten(1), plain.v.flatten(1)}, 1);
+  const Tensor gradients = at::zeros_like(joined);
+  Inputs inputs = plain;
+  inputs.q = columns(joined, 0), inputs.k = columns(joined, 1), inputs.v = columns(joined, 2);
+  const auto result = attention(inputs.q, inputs.k, inputs.v, inputs.sequences, {});
+  attention_backward(inputs.grad, result, inputs.q, inputs.k, inputs.v, inputs.sequences, {},
+                     {columns(gradients, 0), columns(gradients, 1), columns(gradients, 2)});
+  const auto wanted = attention(plain.q, plain.k, plain.v, plain.sequences, {});
+  const auto of_parts = backward(plain, wanted, {});
+  EXPECT_TRUE(at::equal(result.rows, wanted.rows));
+  EXPECT_TRUE(at::equal(gradients,
+                        at::cat({of_parts.q.flatten(1), of_parts.k.flatten(1), of_parts.v.flatten(1)}, 1)));
+}
+
+// The last queries alone give the rows of all queries, with the same dropout.
+TEST_P(AttentionKernel, LastQueriesAreThoseOfAll) {
   for (const bool causal : {false, true}) {
     const std::vector<int64_t> lengths = {9, 130, 1};
     Inputs all = make_inputs(lengths, lengths, 2, 24, GetParam().dtype);
@@ -123,8 +183,7 @@ TEST_P(AttentionKernel, PaddingIsIgnored) {
     const Inputs plain = make_inputs({3, 17}, {3, 17}, 2, 24, GetParam().dtype);
     const auto run = [&](const Inputs& inputs) {
       const auto result = attention(inputs.q, inputs.k, inputs.v, inputs.sequences, dropout);
-      const auto gradients =
-          attention_backward(inputs.grad, result, inputs.q, inputs.k, inputs.v, inputs.sequences, dropout);
+      const auto gradients = backward(inputs, result, dropout);
       return std::vector{result.rows, gradients.q, gradients.k, gradients.v};
     };
     const Inputs wide = {padded(plain.q), padded(plain.k), padded(plain.v), padded(plain.grad),
@@ -155,6 +214,9 @@ TEST(AttentionKernel, RefusesMismatchedShapes) {
   inputs.k = inputs.v = at::ones({5, 3, 4});
   refuses(inputs);
   inputs = good;
+  inputs.q = good.q.transpose(1, 2).contiguous().transpose(1, 2);
+  refuses(inputs);
+  inputs = good;
   inputs.sequences.query_bounds = at::tensor({0, 2, 6}, at::kLong);
   refuses(inputs);
   inputs.sequences.query_bounds = at::tensor({0, 6, 5}, at::kLong);
@@ -167,8 +229,7 @@ TEST(AttentionKernel, HugeScoresStayFinite) {
     Inputs inputs = make_inputs({70}, {70}, 1, 8, at::kFloat);
     inputs.q *= 1e4;
     const auto result = attention(inputs.q, inputs.k, inputs.v, inputs.sequences, {});
-    const auto gradients =
-        attention_backward(inputs.grad, result, inputs.q, inputs.k, inputs.v, inputs.sequences, {});
+    const auto gradients = backward(inputs, result, {});
     EXPECT_LT(result.rows.abs().max().item<double>(), inputs.v.abs().max().item<double>() * 1.0001);
     for (const Tensor& gradient : {gradients.q, gradients.k, gradients.v}) {
       EXPECT_TRUE(at::isfinite(gradient).all().item<bool>());

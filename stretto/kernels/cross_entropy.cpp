@@ -34,9 +34,9 @@ CrossEntropy cross_entropy(const Tensor& logits, const Tensor& labels, int64_t i
   return {at::scalar_tensor(sum, type), normaliser};
 }
 
-Tensor cross_entropy_backward(double grad_sum, const Tensor& logits, const Tensor& labels, int64_t ignored,
-                              const Tensor& normaliser) {
-  const Tensor grad = at::empty_like(logits);
+void cross_entropy_backward(double grad_sum, const Tensor& logits, const Tensor& labels, int64_t ignored,
+                            const Tensor& normaliser, const Tensor& grad) {
+  require_sizes("cross_entropy: gradient", grad, logits.sizes());
   with_loop_type(logits.scalar_type(), [&](auto number) {
     using T = decltype(number);
     auto call = cross_entropy_call<T>(logits, labels, ignored, normaliser);
@@ -44,7 +44,6 @@ Tensor cross_entropy_backward(double grad_sum, const Tensor& logits, const Tenso
     call.grad_logits = memory_of<T>(grad);
     cross_entropy_loop(call);
   });
-  return grad;
 }
 
 Tensor cross_entropy_reference(const Tensor& logits, const Tensor& labels, int64_t ignored) {

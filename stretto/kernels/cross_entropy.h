@@ -12,9 +12,10 @@ struct CrossEntropy {
 };
 CrossEntropy cross_entropy(const Tensor& logits, const Tensor& labels, int64_t ignored);
 
-// The gradient of logits: grad_sum * (softmax(logits) - one_hot(label)).
-Tensor cross_entropy_backward(double grad_sum, const Tensor& logits, const Tensor& labels, int64_t ignored,
-                              const Tensor& normaliser);
+// The gradient of logits: grad_sum * (softmax(logits) - one_hot(label)), written to `grad`, which may be the
+// logits.
+void cross_entropy_backward(double grad_sum, const Tensor& logits, const Tensor& labels, int64_t ignored,
+                            const Tensor& normaliser, const Tensor& grad);
 
 // The sum with ATen operators and autograd, on any device.
 Tensor cross_entropy_reference(const Tensor& logits, const Tensor& labels, int64_t ignored);

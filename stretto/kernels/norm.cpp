@@ -18,10 +18,10 @@ void require_fit(const Tensor& x, const Norm& norm) {
 }
 
 template <class T>
-NormCall<T> norm_call(const NormResult& result, const Norm& norm) {
+NormCall<T> norm_call(at::IntArrayRef sizes, const NormResult& result, const Norm& norm) {
   NormCall<T> call = {};
-  call.rows = result.sum.size(0);
-  call.width = result.sum.size(1);
+  call.rows = sizes[0];
+  call.width = sizes[1];
   call.bias = memory_of<T>(norm.bias);
   call.residual = memory_of<T>(norm.residual);
   call.weight = memory_of<T>(norm.weight);
@@ -48,23 +48,30 @@ Tensor dropped(const Tensor& x, const Dropout& dropout, const Norm& norm) {
 NormResult norm_rows(const Tensor& x, const Norm& norm) {
   require_fit(x, norm);
   const auto statistics = x.options().dtype(computed_type(x.scalar_type()));
-  NormResult result = {at::empty_like(x), x, at::empty({x.size(0)}, statistics),
-                       at::empty({x.size(0)}, statistics)};
-  with_loop_type(x.scalar_type(), [&](auto number) { norm_loop(norm_call<decltype(number)>(result, norm)); });
+  NormResult result;
+  result.sum = x;
+  if (norm.weight.defined()) {
+    result.out = at::empty_like(x);
+    result.mean = at::empty({x.size(0)}, statistics);
+    result.rstd = at::empty({x.size(0)}, statistics);
+  }
+  with_loop_type(x.scalar_type(),
+                 [&](auto number) { norm_loop(norm_call<decltype(number)>(x.sizes(), result, norm)); });
   return result;
 }
 
 NormGradients norm_rows_backward(const Tensor& grad, const NormResult& result, const Norm& norm,
                                  const NormSums& sums) {
-  require_sizes("norm: gradient", grad, result.sum.sizes());
+  require_sizes("norm: sum", result.sum, grad.sizes());
   NormGradients gradients;
-  gradients.residual = at::empty_like(result.sum);
-  gradients.x = norm.before.p > 0 ? at::empty_like(result.sum) : gradients.residual;
+  gradients.residual = norm.weight.defined() ? at::empty_like(grad) : grad;
+  gradients.x = norm.before.p > 0 ? at::empty_like(grad) : gradients.residual;
+  if (!norm.weight.defined() && norm.before.p == 0 && !sums.bias.defined()) return gradients;
   with_loop_type(grad.scalar_type(), [&](auto number) {
     using T = decltype(number);
-    auto call = norm_call<T>(result, norm);
+    auto call = norm_call<T>(grad.sizes(), result, norm);
     call.grad_out = memory_of<T>(grad);
-    call.grad_sum = memory_of<T>(gradients.residual);
+    call.grad_sum = norm.weight.defined() ? memory_of<T>(gradients.residual) : nullptr;
     call.grad_input = norm.before.p > 0 ? memory_of<T>(gradients.x) : nullptr;
     call.grad_weight = memory_of<Real<T>>(sums.weight);
     call.grad_offset = memory_of<Real<T>>(sums.offset);
@@ -77,7 +84,11 @@ NormGradients norm_rows_backward(const Tensor& grad, const NormResult& result, c
 Tensor norm_rows_reference(const Tensor& x, const Norm& norm) {
   Tensor sum = dropped(norm.bias.defined() ? x + norm.bias : x, norm.before, norm);
   if (norm.residual.defined()) sum = sum + norm.residual;
-  return dropped(at::layer_norm(sum, {x.size(1)}, norm.weight, norm.offset, norm.eps), norm.after, norm);
+  if (!norm.weight.defined()) return sum;
+  if (norm.offset.defined())
+    return dropped(at::layer_norm(sum, {x.size(1)}, norm.weight, norm.offset, norm.eps), norm.after, norm);
+  const Tensor rstd = (sum.square().mean(1, /*keepdim=*/true) + norm.eps).rsqrt();
+  return dropped(norm.weight * (sum * rstd), norm.after, norm);
 }
 
 }  // namespace stretto::kernels

@@ -5,36 +5,38 @@
 namespace stretto::kernels {
 
 // Dropout, residual and LayerNorm (Ba et al. 2016) of rows [T, C] in one pass over memory:
-//   sum = residual + dropout_before(x + bias)
-//   out = dropout_after(weight * (sum - mean) / sqrt(variance + eps) + offset)
+//   sum = residual + dropout_before(x + bias);   out = dropout_after(weight * (sum - mean) / sqrt(variance + eps) + offset)
+// Without an offset it is RMSNorm (Zhang & Sennrich 2019): the mean is taken to be 0. Without a weight there
+// is no norm, and only the sum is computed.
 struct Norm {
   Tensor bias, residual;  // [C] and [T, C], or undefined
-  Tensor weight, offset;  // [C]
+  Tensor weight, offset;  // [C], or undefined
   double eps = 0;
   Tensor samples, places;  // [T] int64: of each row, see DropoutRows; undefined if both p are 0
   Dropout before, after;
 };
 
 struct NormResult {
-  Tensor out;         // [T, C]
+  Tensor out;         // [T, C]; undefined without a norm
   Tensor sum;         // [T, C]: the input of the normalisation
   Tensor mean, rstd;  // [T] fp32 (fp64 for fp64)
 };
 
-// x [T, C] contiguous, on CPU, of the dtype of all tensors in `norm`: fp32, fp64 or bf16 (computed in fp32).
-// x is overwritten with the sum.
+// x [T, C] contiguous, of one type with everything in `norm`: fp32, fp64 or bf16 (computed in fp32), on CPU. x is
+// overwritten with the sum, where anything is added to it or dropped.
 NormResult norm_rows(const Tensor& x, const Norm& norm);
 
 // Sums over rows of parameter gradients, in fp32 (fp64 for fp64), to which the backward pass adds.
 struct NormSums {
-  Tensor weight, offset;  // [C]
+  Tensor weight, offset;  // [C], undefined where there are none
   Tensor bias;            // [C], undefined without a bias
 };
 
 struct NormGradients {
-  Tensor residual;  // [T, C]
-  Tensor x;         // [T, C]; its sum over rows is the gradient of bias. Without dropout: `residual`
+  Tensor residual;  // [T, C]; without a norm `grad` itself
+  Tensor x;  // [T, C], and of bias row by row; the residual's own tensor where nothing was dropped before
 };
+// grad [T, C]: the gradient of the result; without a norm that is the sum, which need not be given then.
 NormGradients norm_rows_backward(const Tensor& grad, const NormResult& result, const Norm& norm,
                                  const NormSums& sums);
 

@@ -11,6 +11,7 @@ class NormKernel : public ::testing::TestWithParam<Precision> {};
 struct Parts {
   bool bias, residual;
   double before, after;
+  bool weight = true, offset = true;
 };
 
 Tensor leaf(const Tensor& x, at::ScalarType dtype) { return x.to(dtype).detach().clone().requires_grad_(); }
@@ -23,8 +24,8 @@ void compare(int64_t rows, int64_t width, const Parts& parts, const Precision& w
   Norm norm;
   norm.bias = parts.bias ? random({width}) : Tensor();
   norm.residual = parts.residual ? random({rows, width}) : Tensor();
-  norm.weight = random({width});
-  norm.offset = random({width});
+  norm.weight = parts.weight ? random({width}) : Tensor();
+  norm.offset = parts.offset ? random({width}) : Tensor();
   norm.eps = 1e-5;
   norm.samples = at::arange(rows) + (int64_t{1} << 34);
   norm.places = at::arange(rows) % 7;
@@ -41,13 +42,17 @@ void compare(int64_t rows, int64_t width, const Parts& parts, const Precision& w
   const auto sums = [&](const Tensor& part) { return part.defined() ? at::ones({width}, wide) : Tensor(); };
   const NormSums gradients = {sums(norm.weight), sums(norm.offset), sums(norm.bias)};
   const NormGradients found = norm_rows_backward(grad, result, norm, gradients);
-  EXPECT_LT(difference(result.out, reference_out.detach()), wanted.tolerance);
+  EXPECT_LT(difference(parts.weight ? result.out : result.sum, reference_out.detach()), wanted.tolerance);
   EXPECT_LT(difference(found.x, reference_x.grad()), wanted.tolerance);
   if (parts.residual) {
     EXPECT_LT(difference(found.residual, reference.residual.grad()), wanted.tolerance);
   }
-  EXPECT_LT(difference(gradients.weight - 1, reference.weight.grad()), wanted.tolerance);
-  EXPECT_LT(difference(gradients.offset - 1, reference.offset.grad()), wanted.tolerance);
+  if (parts.weight) {
+    EXPECT_LT(difference(gradients.weight - 1, reference.weight.grad()), wanted.tolerance);
+  }
+  if (parts.offset) {
+    EXPECT_LT(difference(gradients.offset - 1, reference.offset.grad()), wanted.tolerance);
+  }
   if (parts.bias) {
     EXPECT_LT(difference(gradients.bias - 1, reference.bias.grad()), wanted.tolerance);
   }
@@ -56,9 +61,13 @@ void compare(int64_t rows, int64_t width, const Parts& parts, const Precision& w
 TEST_P(NormKernel, EqualsReferenceForAnyWidthAndParts) {
   for_each_target([] {
     for (const int64_t width : {7, 16, 33, 384, 700}) {
-      for (const Parts& parts : {Parts{true, true, 0.1, 0}, Parts{true, true, 0, 0},
-                                 Parts{false, false, 0, 0.3}, Parts{false, true, 0.2, 0.1}}) {
-        SCOPED_TRACE("width " + std::to_string(width) + ", dropout before " + std::to_string(parts.before));
+      for (const Parts& parts :
+           {Parts{true, true, 0.1, 0}, Parts{true, true, 0, 0}, Parts{false, false, 0, 0.3},
+            Parts{false, true, 0.2, 0.1}, Parts{true, true, 0.1, 0, true, false},
+            Parts{false, false, 0, 0.3, true, false}, Parts{true, true, 0.1, 0, false, false},
+            Parts{true, true, 0, 0, false, false}}) {
+        SCOPED_TRACE(::testing::Message() << "width " << width << ", dropout before " << parts.before
+                                          << ", weight " << parts.weight << ", offset " << parts.offset);
         compare(150, width, parts, GetParam());
       }
     }
@@ -69,7 +78,20 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, NormKernel,
                          ::testing::Values(Precision{at::kDouble, 1e-11}, Precision{at::kFloat, 1e-5},
                                            Precision{at::kBFloat16, 3e-2}));
 
-TEST(NormKernel, RefusesMismatchedShapes) {
+// What is normalised alone is not written to.
+TEST(NormKernel, AloneLeavesItsInput) {
+  Norm norm;
+  norm.weight = at::ones({4});
+  const Tensor x = at::randn({3, 4}), before = x.clone();
+  const NormResult result = norm_rows(x, norm);
+  EXPECT_TRUE(at::equal(x, before));
+  EXPECT_TRUE(result.sum.is_same(x));
+  norm.residual = at::ones({3, 4});
+  norm_rows(x, norm);
+  EXPECT_TRUE(at::allclose(x, before + 1));
+}
+
+TEST(NormKernel, RefusesWhatDoesNotFit) {
   Norm norm;
   norm.weight = norm.offset = at::ones({4}, at::kDouble);
   EXPECT_ANY_THROW(norm_rows(at::ones({3, 4}), norm));

@@ -67,9 +67,9 @@ Tensor AttentionBlock::finish(const Tensor& q, const Tensor& k, const Tensor& v,
                               const nn::Context& context) const {
   const int64_t heads = options_.heads, head_width = options_.width / heads;
   const auto split_heads = [&](const Tensor& rows) { return rows.view({rows.size(0), heads, head_width}); };
-  const Tensor attended =
-      nn::packed_attention(split_heads(q), split_heads(k), split_heads(v), wanted, layout,
-                           options_.attention_dropout, options_.first_site, context, options_.causal);
+  const Tensor attended = nn::packed_attention(split_heads(q), split_heads(k), split_heads(v), wanted, layout,
+                                               options_.attention_dropout, options_.first_site, context,
+                                               {.causal = options_.causal});
   return nn::linear_dropout_add_norm(attended, output_->map(), x, norm_->all(), options_.dropout,
                                      options_.first_site + 1, wanted, context);
 }

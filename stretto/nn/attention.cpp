@@ -10,16 +10,39 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+// Queries, keys and values [., heads, D] of `rows`: three tensors, or one [T, 3 * heads * D] that holds them
+// as columns.
+struct Operands {
+  Operands(at::TensorList rows, int64_t heads) {
+    if (rows.size() == 3) {
+      q = rows[0], k = rows[1], v = rows[2];
+      return;
+    }
+    const int64_t width = rows[0].size(1) / 3;
+    const auto columns = [&](int64_t part) {
+      return rows[0].slice(1, part * width, (part + 1) * width).view({rows[0].size(0), heads, width / heads});
+    };
+    q = columns(0), k = columns(1), v = columns(2);
+  }
+  Tensor q, k, v;
+};
+
 struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
-  static Tensor forward(AutogradContext* context, const Tensor& q, const Tensor& k, const Tensor& v,
+  static Tensor forward(AutogradContext* context, at::TensorList rows, int64_t heads,
                         const kernels::AttentionSequences& sequences, const kernels::Dropout& dropout) {
-    const auto result = kernels::attention(q, k, v, sequences, dropout);
-    context->save_for_backward({q, k, v, result.rows, result.log_sum_exp, sequences.query_bounds,
-                                sequences.key_bounds, sequences.samples, sequences.first_places});
+    const Operands operands(rows, heads);
+    const auto result = kernels::attention(operands.q, operands.k, operands.v, sequences, dropout);
+    variable_list saved = {result.rows,          result.log_sum_exp, sequences.query_bounds,
+                           sequences.key_bounds, sequences.samples,  sequences.first_places};
+    saved.insert(saved.end(), rows.begin(), rows.end());
+    context->save_for_backward(saved);
+    context->saved_data["heads"] = heads;
     context->saved_data["p"] = dropout.p;
     context->saved_data["key"] = static_cast<int64_t>(dropout.key);
     context->saved_data["causal"] = sequences.causal;
     context->saved_data["queries_are_last"] = sequences.queries_are_last;
+    context->saved_data["window"] = sequences.window;
+    context->saved_data["scale"] = sequences.scale;
     return result.rows;
   }
 
@@ -27,30 +50,55 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     const auto saved = context->get_saved_variables();
     const kernels::Dropout dropout = {context->saved_data["p"].toDouble(),
                                       static_cast<uint64_t>(context->saved_data["key"].toInt())};
-    const kernels::AttentionSequences sequences = {saved[5],
-                                                   saved[6],
-                                                   saved[7],
-                                                   saved[8],
+    const kernels::AttentionSequences sequences = {saved[2],
+                                                   saved[3],
+                                                   saved[4],
+                                                   saved[5],
                                                    context->saved_data["causal"].toBool(),
-                                                   context->saved_data["queries_are_last"].toBool()};
-    const auto gradients = kernels::attention_backward(outputs[0].contiguous(), {saved[3], saved[4]},
-                                                       saved[0], saved[1], saved[2], sequences, dropout);
-    return {gradients.q, gradients.k, gradients.v, Tensor(), Tensor()};
+                                                   context->saved_data["queries_are_last"].toBool(),
+                                                   context->saved_data["window"].toInt(),
+                                                   context->saved_data["scale"].toDouble()};
+    const at::TensorList rows = at::TensorList(saved).slice(6);
+    variable_list gradients;
+    for (const Tensor& each : rows) gradients.push_back(at::empty(each.sizes(), each.options()));
+    const int64_t heads = context->saved_data["heads"].toInt();
+    const Operands operands(rows, heads), of_gradients(gradients, heads);
+    kernels::attention_backward(outputs[0].contiguous(), {saved[0], saved[1]}, operands.q, operands.k,
+                                operands.v, sequences, dropout,
+                                {of_gradients.q, of_gradients.k, of_gradients.v});
+    gradients.resize(rows.size() + 3);
+    return gradients;
   }
 };
+
+Tensor attend(const std::vector<Tensor>& rows, int64_t heads, const kernels::AttentionSequences& sequences,
+              const kernels::Dropout& dropout, const Context& context) {
+  if (context.fast(rows[0]))
+    return AttentionFunction::apply(at::TensorList(rows), heads, sequences, dropout).flatten(1);
+  const Operands operands(rows, heads);
+  return kernels::attention_reference(operands.q, operands.k, operands.v, sequences, dropout).flatten(1);
+}
+
+kernels::AttentionSequences sequences_of(const PackedLayout& queries, const PackedLayout& keys,
+                                         const AttentionRule& rule) {
+  return {queries.cu_seqlens, keys.cu_seqlens, keys.sample_of_sequence,
+          keys.first_places,  rule.causal,     queries.are_last,
+          rule.window,        rule.scale};
+}
 
 }  // namespace
 
 Tensor packed_attention(const Tensor& q, const Tensor& k, const Tensor& v, const PackedLayout& queries,
                         const PackedLayout& keys, double p, uint64_t site, const Context& context,
-                        bool causal) {
-  const kernels::AttentionSequences sequences = {queries.cu_seqlens, keys.cu_seqlens, keys.sample_of_sequence,
-                                                 keys.first_places,  causal,          queries.are_last};
-  const kernels::Dropout dropout = context.dropout(p, site);
-  const Tensor rows = context.fast(q) ? AttentionFunction::apply(q.contiguous(), k.contiguous(),
-                                                                 v.contiguous(), sequences, dropout)
-                                      : kernels::attention_reference(q, k, v, sequences, dropout);
-  return rows.reshape({q.size(0), q.size(1) * q.size(2)});
+                        const AttentionRule& rule) {
+  return attend({q.contiguous(), k.contiguous(), v.contiguous()}, q.size(1),
+                sequences_of(queries, keys, rule), context.dropout(p, site), context);
+}
+
+Tensor joined_attention(const Tensor& qkv, int64_t heads, const PackedLayout& layout, double p, uint64_t site,
+                        const Context& context, const AttentionRule& rule) {
+  return attend({qkv.contiguous()}, heads, sequences_of(layout, layout, rule), context.dropout(p, site),
+                context);
 }
 
 }  // namespace stretto::nn

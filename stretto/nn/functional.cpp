@@ -2,12 +2,9 @@
 
 #include <array>
 
-#include <torch/csrc/autograd/custom_function.h>
-
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
 #include "stretto/kernels/activation.h"
-#include "stretto/kernels/cross_entropy.h"
 #include "stretto/kernels/dropout.h"
 
 namespace stretto::nn {
@@ -43,52 +40,6 @@ Activation activation(const std::string& name) {
 
 Tensor activate(const Tensor& x, Activation activation) {
   return kernels::activate_reference(activation, x, {});
-}
-
-namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
-constexpr int64_t ignored_label = -100;
-
-struct CrossEntropyFunction : torch::autograd::Function<CrossEntropyFunction> {
-  static Tensor forward(AutogradContext* context, const Tensor& logits, const Tensor& labels) {
-    const auto result = kernels::cross_entropy(logits, labels, ignored_label);
-    context->save_for_backward({logits, labels, result.normaliser});
-    return result.sum;
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& outputs) {
-    const auto saved = context->get_saved_variables();
-    return {kernels::cross_entropy_backward(outputs[0].item<double>(), saved[0], saved[1], ignored_label,
-                                            saved[2]),
-            Tensor()};
-  }
-};
-
-void check_labels(const Tensor& wrong, const Tensor& labels, int64_t classes) {
-  if (!wrong.any().item<bool>()) return;
-  throw DataError("cross_entropy: label {} is not one of {} classes (0 to {}; -100 ignores a row)",
-                  labels.masked_select(wrong)[0].item<int64_t>(), classes, classes - 1);
-}
-
-}  // namespace
-
-Loss cross_entropy(const Tensor& logits, const Tensor& labels, const Context& context) {
-  if (logits.dim() != 2 || labels.dim() != 1 || logits.size(0) != labels.size(0) ||
-      labels.scalar_type() != at::kLong) {
-    throw ShapeError("cross_entropy: logits {} and labels {} do not match; expected [N, C] and [N] int64",
-                     describe(logits), describe(labels));
-  }
-  const Tensor counts = labels.ne(ignored_label);
-  if (labels.device().is_cpu())
-    check_labels(labels.lt(0).logical_or(labels.ge(logits.size(1))).logical_and(counts), labels,
-                 logits.size(1));
-  const Tensor sum = context.fast(logits)
-                         ? CrossEntropyFunction::apply(logits.contiguous(), labels.contiguous())
-                         : kernels::cross_entropy_reference(logits, labels, ignored_label);
-  return {sum, static_cast<double>(counts.sum().item<int64_t>())};
 }
 
 }  // namespace stretto::nn

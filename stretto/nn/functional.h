@@ -19,6 +19,7 @@ struct RowHook;
 // A linear map: weight [out, in], bias [out] or undefined.
 struct Affine {
   Tensor weight, bias;
+  bool transposed = false;  // weight is [in, out], as in Hugging Face's Conv1D
 };
 
 // y = x W^T + b. x [T, in], weight and bias of the same float type; returns [T, out]. On CPUs without bf16
@@ -46,11 +47,15 @@ Tensor embedding_sum(const std::vector<Lookup>& lookups, const Context& context 
 // its sample and its place in the sample. `site` is the number of this dropout in the model.
 Tensor dropout(const Tensor& x, double p, uint64_t site, const PackedLayout& layout, const Context& context);
 
-// LayerNorm (Ba et al. 2016) over the last dimension: weight and bias [C].
+// LayerNorm (Ba et al. 2016) over the last dimension: weight and bias [C]. Without a bias RMSNorm (Zhang &
+// Sennrich 2019).
 struct NormParameters {
   Tensor weight, bias;
   double eps;
 };
+
+// norm(x). x [T, C].
+Tensor norm(const Tensor& x, const NormParameters& norm, const Context& context = {});
 
 // dropout(norm(x)). x [T, C] are the rows of `layout`.
 Tensor norm_dropout(const Tensor& x, const NormParameters& norm, double p, uint64_t site,
@@ -62,13 +67,24 @@ Tensor linear_dropout_add_norm(const Tensor& x, const Affine& map, const Tensor&
                                const NormParameters& norm, double p, uint64_t site,
                                const PackedLayout& layout, const Context& context);
 
+// Which keys a query sees, and the scale of its scores.
+struct AttentionRule {
+  bool causal = false;  // keys up to its own position only
+  int64_t window = 0;   // with causal: only as many keys, up to its own; 0: all
+  double scale = 0;     // the factor of scores; 0: 1 / sqrt(D)
+};
+
 // Attention within each sequence: softmax(q k^T / sqrt(D)) v (Vaswani et al. 2017, eq. 1). q [T, heads, D]
-// are the rows of `queries`: all of `keys`, or its first_tokens() or last_tokens(); k and v those of `keys`;
-// returns [T, heads * D]. bf16 inputs are computed in fp32. `p` is the dropout probability of attention
-// weights. causal: a query attends to keys up to its own position only.
+// are the rows of `queries`: all of `keys`, or its first_tokens() or last_tokens(); k and v [., key heads, D]
+// those of `keys`, of which consecutive heads of q share one (Ainslie et al. 2023); returns [T, heads * D].
+// bf16 inputs are computed in fp32. `p` is the dropout probability of attention weights.
 Tensor packed_attention(const Tensor& q, const Tensor& k, const Tensor& v, const PackedLayout& queries,
                         const PackedLayout& keys, double p, uint64_t site, const Context& context,
-                        bool causal = false);
+                        const AttentionRule& rule = {});
+
+// The same of the columns of one tensor [T, 3 * heads * D]: queries, keys and values.
+Tensor joined_attention(const Tensor& qkv, int64_t heads, const PackedLayout& layout, double p, uint64_t site,
+                        const Context& context, const AttentionRule& rule = {});
 
 // The activation named `name` in a Hugging Face config (hidden_act). Throws ConfigError with a suggestion.
 using Activation = kernels::Curve;
@@ -83,9 +99,33 @@ Tensor mlp_dropout_add_norm(const Tensor& x, const Affine& in, Activation activa
                             const NormParameters& norm, double p, uint64_t site, const PackedLayout& layout,
                             const Context& context);
 
-// Sum over rows of the cross entropy, and the number of rows whose label is not -100. logits [N, C] any float
-// type (computed in fp32 or fp64), labels [N] int64. Throws DataError for labels that are neither -100 nor in
-// [0, C).
+// residual + dropout(x W^T + b): the end of the first half of a pre-norm transformer block. x [T, in] and
+// residual [T, out] are the rows of `layout`.
+Tensor linear_dropout_add(const Tensor& x, const Affine& map, const Tensor& residual, double p, uint64_t site,
+                          const PackedLayout& layout, const Context& context);
+
+// The middle of an MLP: activation(x W_in^T + b_in), times x W_factor^T + b_factor if there is a factor
+// (Shazeer 2020).
+struct Gate {
+  Affine in;
+  Activation activation;
+  Affine factor = {};  // without a weight there is none
+};
+
+// residual + dropout(gate(x) W_out^T + b_out): the second half of a pre-norm transformer block. x and
+// residual [T, C] are the rows of `layout`. The activation is recomputed in the backward pass.
+Tensor mlp_dropout_add(const Tensor& x, const Gate& gate, const Affine& out, const Tensor& residual, double p,
+                       uint64_t site, const PackedLayout& layout, const Context& context);
+
+// Sum over rows of the cross entropy, and the number of rows whose label is not -100. logits [N, C] any float type
+// (computed in fp32 or fp64), labels [N] int64. Throws DataError for labels that are neither -100 nor in [0, C).
 Loss cross_entropy(const Tensor& logits, const Tensor& labels, const Context& context = {});
+
+// cross_entropy(x W^T, labels) of many classes C: logits exist for a few rows at a time, and only once, as
+// gradients are computed with them. x [N, in], weight [C, in]; of labels that are -100 no logits are
+// computed. Until backward the gradients are kept, the weight's in fp32 (fp64 for fp64). Throws as
+// cross_entropy, ShapeError.
+Loss linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& labels,
+                          const Context& context = {});
 
 }  // namespace stretto::nn

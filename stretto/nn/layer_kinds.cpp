@@ -8,7 +8,7 @@ namespace {
 bool is_own(const torch::nn::Module& module) {
   const auto* type = &module;
   return dynamic_cast<const Linear*>(type) != nullptr || dynamic_cast<const Embedding*>(type) != nullptr ||
-         dynamic_cast<const LayerNorm*>(type) != nullptr;
+         dynamic_cast<const Norm*>(type) != nullptr;
 }
 
 void visit(const torch::nn::Module& module, const std::string& path, LayerKinds& kinds) {

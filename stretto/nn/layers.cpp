@@ -8,19 +8,23 @@
 
 namespace stretto::nn {
 
-Linear::Linear(int64_t in, int64_t out)
-    : weight(register_parameter("weight", at::empty({out, in}))),
-      bias(register_parameter("bias", at::empty({out}))) {}
+Linear::Linear(int64_t in, int64_t out, const LinearOptions& options)
+    : transposed(options.transposed),
+      weight(register_parameter("weight", transposed ? at::empty({in, out}) : at::empty({out, in}))) {
+  if (options.bias) bias = register_parameter("bias", at::empty({out}));
+}
 
 Embedding::Embedding(int64_t rows, int64_t width, bool looked_up_only)
     : weight(register_parameter("weight", at::empty({rows, width}))),
       sparse(looked_up_only),
       hook(std::make_shared<RowHook>()) {}
 
-LayerNorm::LayerNorm(int64_t width, double epsilon)
-    : weight(register_parameter("weight", at::empty({width}))),
-      bias(register_parameter("bias", at::empty({width}))),
-      eps(epsilon) {}
+Norm::Norm(int64_t width, double epsilon)
+    : weight(register_parameter("weight", at::empty({width}))), eps(epsilon) {}
+
+LayerNorm::LayerNorm(int64_t width, double epsilon) : Norm(width, epsilon) {
+  bias = register_parameter("bias", at::empty({width}));
+}
 
 Tensor LayerNorm::forward(const Tensor& x) const {
   return at::layer_norm(x, {x.size(-1)}, weight, bias, eps);
@@ -42,7 +46,7 @@ torch::nn::Module& make_path(torch::nn::Module& root, const std::string& path) {
 bool has_weight_decay(const torch::nn::Module& owner, const std::string& name) {
   if (name == "bias" || name.rfind("bias_", 0) == 0) return false;
   const auto* type = &owner;
-  return dynamic_cast<const LayerNorm*>(type) == nullptr &&
+  return dynamic_cast<const Norm*>(type) == nullptr &&
          dynamic_cast<const torch::nn::LayerNormImpl*>(type) == nullptr &&
          dynamic_cast<const torch::nn::GroupNormImpl*>(type) == nullptr &&
          dynamic_cast<const torch::nn::BatchNorm1dImpl*>(type) == nullptr &&

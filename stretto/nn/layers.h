@@ -12,12 +12,18 @@ namespace stretto::nn {
 // Layers are torch modules, so that a model's parameters are found and named as in libtorch. Parameters are
 // created uninitialised: the model sets them from a seed or from files.
 
+struct LinearOptions {
+  bool bias = true;
+  bool transposed = false;  // weight is [in, out], as in Hugging Face's Conv1D
+};
+
 struct Linear : torch::nn::Module {
-  Linear(int64_t in, int64_t out);
+  Linear(int64_t in, int64_t out, const LinearOptions& options = {});
   Tensor forward(const Tensor& x) const { return nn::linear(x, map()); }  // [T, in] -> [T, out]
-  Affine map() const { return {weight, bias}; }                           // for fused functions
-  Tensor weight;                                                          // [out, in]
-  Tensor bias;                                                            // [out]
+  Affine map() const { return {weight, bias, transposed}; }               // for fused functions
+  bool transposed;
+  Tensor weight;  // [out, in], transposed [in, out]
+  Tensor bias;    // [out], or undefined
 };
 
 struct Embedding : torch::nn::Module {
@@ -33,14 +39,26 @@ struct Embedding : torch::nn::Module {
   std::shared_ptr<RowHook> hook;  // the observer of the rows in use
 };
 
-// LayerNorm (Ba et al. 2016) over the last dimension.
-struct LayerNorm : torch::nn::Module {
-  LayerNorm(int64_t width, double eps);
-  Tensor forward(const Tensor& x) const;                      // [T, width] -> [T, width]
-  NormParameters all() const { return {weight, bias, eps}; }  // for fused functions
+// A normalisation over the last dimension.
+struct Norm : torch::nn::Module {
+  NormParameters all() const { return {weight, bias, eps}; }  // for functions
   Tensor weight;                                              // [width]
-  Tensor bias;                                                // [width]
+  Tensor bias;                                                // [width], or undefined
   double eps;
+
+ protected:
+  Norm(int64_t width, double eps);
+};
+
+// Ba et al. 2016.
+struct LayerNorm : Norm {
+  LayerNorm(int64_t width, double eps);
+  Tensor forward(const Tensor& x) const;  // [T, width] -> [T, width]
+};
+
+// Zhang & Sennrich 2019.
+struct RmsNorm : Norm {
+  RmsNorm(int64_t width, double eps) : Norm(width, eps) {}
 };
 
 // Registers `layer` at the dotted `path` below `root`, with empty modules for the intermediate names, and

@@ -10,27 +10,29 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-void check_fits(const Tensor& x, const Tensor& weight) {
-  if (x.dim() == 2 && x.size(1) == weight.size(1)) return;
-  throw ShapeError("linear: input {} does not match weight {}; expected [T, {}]", describe(x),
-                   describe(weight), weight.size(1));
+void check_fits(const Tensor& x, const Affine& map) {
+  const int64_t in = map.weight.size(map.transposed ? 0 : 1);
+  if (x.dim() == 2 && x.size(1) == in) return;
+  throw ShapeError("linear: input {} does not fit weight {}; [T, {}] is needed", describe(x),
+                   describe(map.weight), in);
 }
 
 // Several linear maps of one input. `parameters` are the weight and, if the map is `biased`, the bias of each
 // map: autograd accepts no undefined tensors.
 struct LinearsFunction : torch::autograd::Function<LinearsFunction> {
   static variable_list forward(AutogradContext* context, const Tensor& x, at::TensorList parameters,
-                               const c10::List<bool>& biased) {
+                               const c10::List<bool>& biased, const c10::List<bool>& transposed) {
     variable_list saved = {x};
     saved.insert(saved.end(), parameters.begin(), parameters.end());
     context->save_for_backward(saved);
     context->saved_data["biased"] = biased;
+    context->saved_data["transposed"] = transposed;
     const Tensor wide_x = operand(x);
     variable_list outputs;
     size_t next = 0;
-    for (const bool has_bias : biased) {
-      const Tensor& weight = parameters[next++];
-      outputs.push_back(product(wide_x, weight, has_bias ? parameters[next++] : Tensor()));
+    for (size_t map = 0; map < biased.size(); ++map) {
+      const Tensor weight = oriented(parameters[next++], transposed[map]);
+      outputs.push_back(product(wide_x, weight, biased[map] ? parameters[next++] : Tensor()));
     }
     return outputs;
   }
@@ -38,8 +40,9 @@ struct LinearsFunction : torch::autograd::Function<LinearsFunction> {
   static variable_list backward(AutogradContext* context, const variable_list& outputs) {
     const auto saved = context->get_saved_variables();
     const auto biased = context->saved_data["biased"].toBoolList();
+    const auto transposed = context->saved_data["transposed"].toBoolList();
     const Tensor wide_x = operand(saved[0]);
-    variable_list result(saved.size() + 1);
+    variable_list result(saved.size() + 2);
     Tensor sum;
     size_t next = 1;
     for (size_t map = 0; map < outputs.size(); ++map) {
@@ -49,13 +52,13 @@ struct LinearsFunction : torch::autograd::Function<LinearsFunction> {
       const Tensor grad = outputs[map].contiguous(), wide_grad = operand(grad);
       if (context->needs_input_grad(0)) {
         if (sum.defined()) {
-          add_input_gradient(sum, wide_grad, weight);
+          add_input_gradient(sum, wide_grad, oriented(weight, transposed[map]));
         } else {
-          sum = input_gradient(wide_grad, weight);
+          sum = input_gradient(wide_grad, oriented(weight, transposed[map]));
         }
       }
       if (context->needs_input_grad(at_weight))
-        result[at_weight] = weight_gradient(weight, wide_grad, wide_x);
+        result[at_weight] = weight_gradient(weight, wide_grad, wide_x, transposed[map]);
       if (at_bias > 0 && context->needs_input_grad(at_bias))
         result[at_bias] = bias_gradient(saved[at_bias], grad);
     }
@@ -70,14 +73,15 @@ Tensor linear(const Tensor& x, const Affine& map) { return linears(x, {map})[0];
 
 std::vector<Tensor> linears(const Tensor& x, const std::vector<Affine>& maps) {
   std::vector<Tensor> parameters;
-  c10::List<bool> biased;
+  c10::List<bool> biased, transposed;
   for (const Affine& map : maps) {
-    check_fits(x, map.weight);
+    check_fits(x, map);
     parameters.push_back(map.weight);
     biased.push_back(map.bias.defined());
+    transposed.push_back(map.transposed);
     if (map.bias.defined()) parameters.push_back(map.bias);
   }
-  return LinearsFunction::apply(x, at::TensorList(parameters), biased);
+  return LinearsFunction::apply(x, at::TensorList(parameters), biased, transposed);
 }
 
 }  // namespace stretto::nn

@@ -43,7 +43,8 @@ void add_input_gradient(const Tensor& sum, const Tensor& grad, const Tensor& wei
   multiply(MatmulRole::input_gradient, sum, grad, operand(weight), /*accumulate=*/true);
 }
 
-Tensor weight_gradient(const Tensor& weight, const Tensor& grad, const Tensor& x) {
+Tensor weight_gradient(const Tensor& weight, const Tensor& grad, const Tensor& x, bool transposed) {
+  if (transposed) return weight_gradient(weight, x, grad);
   if (has_gradient_buffer(weight)) {
     multiply(MatmulRole::weight_gradient, weight.grad(), grad.t(), x, /*accumulate=*/true);
     return {};

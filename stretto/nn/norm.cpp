@@ -31,14 +31,43 @@ void restore_scalars(AutogradContext* context, kernels::Norm& norm) {
   norm.after = {p[1], static_cast<uint64_t>(key[1])};
 }
 
+// Tensors that may be missing: autograd takes no undefined ones. A function takes those that are there as a
+// list, and which of them they are.
+class Optional {
+ public:
+  Optional(std::initializer_list<Tensor> all) {
+    for (const Tensor& one : all) {
+      present_.push_back(one.defined());
+      if (one.defined()) given_.push_back(one);
+    }
+  }
+  at::TensorList given() const { return given_; }
+  const c10::List<bool>& present() const { return present_; }
+
+ private:
+  std::vector<Tensor> given_;
+  c10::List<bool> present_;
+};
+
+// Their places: of each the number of its input, the first of the list being `first`; 0 if it is missing.
+std::vector<size_t> inputs_of(const c10::List<bool>& present, size_t first) {
+  std::vector<size_t> inputs;
+  for (const bool is_present : present) inputs.push_back(is_present ? first++ : 0);
+  return inputs;
+}
+
+Tensor at_input(at::TensorList given, size_t input, size_t first) {
+  return input == 0 ? Tensor() : given[input - first];
+}
+
+// `given`: weight and, except of RMSNorm, offset.
 struct NormDropoutFunction : torch::autograd::Function<NormDropoutFunction> {
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& offset,
-                        kernels::Norm norm) {
-    norm.weight = weight;
-    norm.offset = offset;
-    const auto result = kernels::norm_rows(x.clone(), norm);
+  static Tensor forward(AutogradContext* context, const Tensor& x, at::TensorList given, kernels::Norm norm) {
+    norm.weight = given[0];
+    if (given.size() > 1) norm.offset = given[1];
+    const auto result = kernels::norm_rows(x, norm);
     context->save_for_backward(
-        {weight, offset, result.sum, result.mean, result.rstd, norm.samples, norm.places});
+        {norm.weight, norm.offset, result.sum, result.mean, result.rstd, norm.samples, norm.places});
     save_scalars(context, norm);
     return result.out;
   }
@@ -49,84 +78,102 @@ struct NormDropoutFunction : torch::autograd::Function<NormDropoutFunction> {
     norm.weight = saved[0], norm.offset = saved[1];
     norm.samples = saved[5], norm.places = saved[6];
     restore_scalars(context, norm);
+    const bool has_offset = norm.offset.defined();
     const auto sum_type = kernels::computed_type(norm.weight.scalar_type());
     const ParameterGradient weight(norm.weight, sum_type, context->needs_input_grad(1)),
-        offset(norm.offset, sum_type, context->needs_input_grad(2));
+        offset(norm.offset, sum_type, has_offset && context->needs_input_grad(2));
     const auto gradients = kernels::norm_rows_backward(
         outputs[0].contiguous(), {{}, saved[2], saved[3], saved[4]}, norm, {weight.sum(), offset.sum(), {}});
-    return {gradients.x, weight.result(), offset.result(), Tensor()};
-  }
-};
-
-// The activation before a linear map: curve(x + bias), or the identity. bias may be undefined.
-struct Entry {
-  std::optional<kernels::Curve> curve;
-  Tensor bias;
-
-  // Recomputed in the backward pass rather than saved: it is the largest tensor of a transformer block.
-  Tensor forward(const Tensor& x) const { return curve ? kernels::activate(*curve, x, bias) : x; }
-};
-
-// `biases` and `entry_biases` have one tensor or none, since autograd accepts no undefined tensors.
-struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
-                        const Tensor& residual, const Tensor& norm_weight, const Tensor& norm_offset,
-                        at::TensorList biases, at::TensorList entry_biases,
-                        std::optional<kernels::Curve> curve, kernels::Norm norm) {
-    const Tensor bias = biases.empty() ? Tensor() : biases[0];
-    norm.bias = bias, norm.residual = residual;
-    norm.weight = norm_weight, norm.offset = norm_offset;
-    const Entry entry = {curve, entry_biases.empty() ? Tensor() : entry_biases[0]};
-    const auto result = kernels::norm_rows(product(operand(entry.forward(x)), weight), norm);
-    context->save_for_backward({x, weight, bias, norm_weight, norm_offset, entry.bias, result.sum,
-                                result.mean, result.rstd, norm.samples, norm.places});
-    save_scalars(context, norm);
-    if (curve) context->saved_data["curve"] = static_cast<int64_t>(*curve);
-    return result.out;
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& outputs) {
-    const auto saved = context->get_saved_variables();
-    const Tensor &x = saved[0], &weight = saved[1], &bias = saved[2];
-    kernels::Norm norm;
-    norm.bias = bias, norm.weight = saved[3], norm.offset = saved[4];
-    norm.samples = saved[9], norm.places = saved[10];
-    restore_scalars(context, norm);
-    Entry entry = {std::nullopt, saved[5]};
-    if (context->saved_data.count("curve") > 0)
-      entry.curve = static_cast<kernels::Curve>(context->saved_data["curve"].toInt());
-    const auto sum_type = kernels::computed_type(x.scalar_type());
-    // Inputs: x, weight, residual, norm_weight, norm_offset, the existing biases, curve, norm.
-    const size_t at_bias = 5, at_entry_bias = at_bias + bias.defined();
-    const size_t inputs = at_entry_bias + entry.bias.defined() + 2;
-    const bool needs_entry_bias = entry.bias.defined() && context->needs_input_grad(at_entry_bias);
-    const ParameterGradient bias_sum(bias, sum_type, bias.defined() && context->needs_input_grad(at_bias)),
-        norm_weight(norm.weight, sum_type, context->needs_input_grad(3)),
-        norm_offset(norm.offset, sum_type, context->needs_input_grad(4));
-    const auto gradients =
-        kernels::norm_rows_backward(outputs[0].contiguous(), {{}, saved[6], saved[7], saved[8]}, norm,
-                                    {norm_weight.sum(), norm_offset.sum(), bias_sum.sum()});
-    const Tensor grad = operand(gradients.x);
-    variable_list result(inputs);
-    if (context->needs_input_grad(1)) result[1] = weight_gradient(weight, grad, operand(entry.forward(x)));
-    if (context->needs_input_grad(0) || needs_entry_bias)
-      result[0] = input_gradient(grad, weight).to(weight.scalar_type());
-    if (entry.curve && result[0].defined()) {
-      const ParameterGradient entry_bias(entry.bias, sum_type, needs_entry_bias);
-      result[0] = kernels::activate_backward(*entry.curve, result[0], x, entry.bias, entry_bias.sum());
-      if (entry.bias.defined()) result[at_entry_bias] = entry_bias.result();
-    }
-    result[2] = gradients.residual;
-    result[3] = norm_weight.result();
-    result[4] = norm_offset.result();
-    if (bias.defined()) result[at_bias] = bias_sum.result();
+    variable_list result = {gradients.x, weight.result()};
+    if (has_offset) result.push_back(offset.result());
+    result.emplace_back();
     return result;
   }
 };
 
-std::vector<Tensor> none_or_one(const Tensor& tensor) {
-  return tensor.defined() ? std::vector<Tensor>{tensor} : std::vector<Tensor>{};
-}
+// What is before a linear map: curve(x + bias) * factor, or x. bias and factor may be undefined.
+struct Entry {
+  std::optional<kernels::Curve> curve;
+  Tensor bias, factor;
+
+  // Recomputed in the backward pass rather than saved: it is the largest tensor of a transformer block.
+  Tensor forward(const Tensor& x) const { return curve ? kernels::activate(*curve, x, bias, factor) : x; }
+};
+
+// norm(residual + dropout(entry(x) W^T + bias)), or without a norm the sum. `parts` of the list: bias, the
+// norm's weight and offset, the entry's bias and factor.
+struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
+  enum Part : size_t { map_bias, norm_weight, norm_offset, entry_bias, entry_factor };
+  static constexpr size_t first_part = 3;  // the inputs before are x, weight and residual
+
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
+                        const Tensor& residual, at::TensorList given, const c10::List<bool>& present,
+                        bool transposed, std::optional<kernels::Curve> curve, kernels::Norm norm) {
+    const auto inputs = inputs_of(present, first_part);
+    const auto part = [&](Part which) { return at_input(given, inputs[which], first_part); };
+    norm.bias = part(map_bias), norm.residual = residual;
+    norm.weight = part(norm_weight), norm.offset = part(norm_offset);
+    const Entry entry = {curve, part(entry_bias), part(entry_factor)};
+    const auto result =
+        kernels::norm_rows(product(operand(entry.forward(x)), oriented(weight, transposed)), norm);
+    const bool normalises = norm.weight.defined();  // else the sum is not read again
+    context->save_for_backward({x, weight, norm.bias, norm.weight, norm.offset, entry.bias, entry.factor,
+                                normalises ? result.sum : Tensor(), result.mean, result.rstd, norm.samples,
+                                norm.places});
+    save_scalars(context, norm);
+    context->saved_data["present"] = present;
+    context->saved_data["transposed"] = transposed;
+    if (curve) context->saved_data["curve"] = static_cast<int64_t>(*curve);
+    return normalises ? result.out : result.sum;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& outputs) {
+    const auto saved = context->get_saved_variables();
+    const Tensor &x = saved[0], &weight = saved[1];
+    kernels::Norm norm;
+    norm.bias = saved[2], norm.weight = saved[3], norm.offset = saved[4];
+    norm.samples = saved[10], norm.places = saved[11];
+    restore_scalars(context, norm);
+    Entry entry = {std::nullopt, saved[5], saved[6]};
+    if (context->saved_data.count("curve") > 0)
+      entry.curve = static_cast<kernels::Curve>(context->saved_data["curve"].toInt());
+    const bool transposed = context->saved_data["transposed"].toBool();
+    const auto inputs = inputs_of(context->saved_data["present"].toBoolList(), first_part);
+    const auto needs = [&](Part which) {
+      return inputs[which] > 0 && context->needs_input_grad(inputs[which]);
+    };
+    variable_list result(first_part + 4);  // those that are no tensors, and x, weight and residual
+    const auto sum_type = kernels::computed_type(x.scalar_type());
+    const ParameterGradient bias_sum(norm.bias, sum_type, needs(map_bias)),
+        weight_sum(norm.weight, sum_type, needs(norm_weight)),
+        offset_sum(norm.offset, sum_type, needs(norm_offset));
+    const auto gradients =
+        kernels::norm_rows_backward(outputs[0].contiguous(), {{}, saved[7], saved[8], saved[9]}, norm,
+                                    {weight_sum.sum(), offset_sum.sum(), bias_sum.sum()});
+    const Tensor grad = operand(gradients.x);
+    if (context->needs_input_grad(1))
+      result[1] = weight_gradient(weight, grad, operand(entry.forward(x)), transposed);
+    const bool needs_entry = context->needs_input_grad(0) || needs(entry_bias) || needs(entry_factor);
+    if (needs_entry) result[0] = input_gradient(grad, oriented(weight, transposed)).to(weight.scalar_type());
+    result[2] = gradients.residual;
+    const ParameterGradient entry_bias_sum(entry.bias, sum_type, needs(entry_bias));
+    Tensor factor_gradient;
+    if (entry.curve && needs_entry) {
+      const auto of_entry = kernels::activate_backward(*entry.curve, result[0], x, entry.bias, entry.factor,
+                                                       entry_bias_sum.sum());
+      result[0] = of_entry.x;
+      factor_gradient = of_entry.factor;
+    }
+    const std::array<Tensor, 5> of_parts = {bias_sum.result(), weight_sum.result(), offset_sum.result(),
+                                            entry_bias_sum.result(), factor_gradient};
+    size_t next = first_part;
+    for (size_t which = 0; which < of_parts.size(); ++which) {
+      if (inputs[which] > 0)
+        result.insert(result.begin() + static_cast<std::ptrdiff_t>(next++), of_parts[which]);
+    }
+    return result;
+  }
+};
 
 kernels::Norm keyed_by(const PackedLayout& layout, double eps) {
   kernels::Norm norm;
@@ -136,47 +183,76 @@ kernels::Norm keyed_by(const PackedLayout& layout, double eps) {
   return norm;
 }
 
-}  // namespace
-
-Tensor norm_dropout(const Tensor& x, const NormParameters& parameters, double p, uint64_t site,
-                    const PackedLayout& layout, const Context& context) {
+// norm(residual + dropout(entry(x) W^T + b)); without a weight in `parameters` the sum.
+Tensor linear_norm(const Tensor& x, const Affine& map, const Tensor& residual,
+                   const NormParameters& parameters, const Entry& entry, double p, uint64_t site,
+                   const PackedLayout& layout, const Context& context) {
   kernels::Norm norm = keyed_by(layout, parameters.eps);
-  norm.after = context.dropout(p, site);
-  if (context.fast(x)) return NormDropoutFunction::apply(x, parameters.weight, parameters.bias, norm);
+  norm.before = context.dropout(p, site);
+  if (context.fast(x)) {
+    const Optional parts = {map.bias, parameters.weight, parameters.bias, entry.bias, entry.factor};
+    return LinearNormFunction::apply(x, map.weight, residual.contiguous(), parts.given(), parts.present(),
+                                     map.transposed, entry.curve, norm);
+  }
+  norm.residual = residual;
+  norm.weight = parameters.weight;
+  norm.offset = parameters.bias;
+  const Tensor inner =
+      entry.curve ? kernels::activate_reference(*entry.curve, x, entry.bias, entry.factor) : x;
+  return kernels::norm_rows_reference(linear(inner, map), norm);
+}
+
+Tensor norm_of(const Tensor& x, const NormParameters& parameters, kernels::Norm norm,
+               const Context& context) {
+  norm.eps = parameters.eps;
+  if (context.fast(x)) {
+    std::vector<Tensor> given = {parameters.weight};
+    if (parameters.bias.defined()) given.push_back(parameters.bias);
+    return NormDropoutFunction::apply(x.contiguous(), at::TensorList(given), norm);
+  }
   norm.weight = parameters.weight;
   norm.offset = parameters.bias;
   return kernels::norm_rows_reference(x, norm);
 }
 
+}  // namespace
+
+Tensor norm(const Tensor& x, const NormParameters& parameters, const Context& context) {
+  return norm_of(x, parameters, {}, context);
+}
+
+Tensor norm_dropout(const Tensor& x, const NormParameters& parameters, double p, uint64_t site,
+                    const PackedLayout& layout, const Context& context) {
+  kernels::Norm norm = keyed_by(layout, parameters.eps);
+  norm.after = context.dropout(p, site);
+  return norm_of(x, parameters, norm, context);
+}
+
 Tensor linear_dropout_add_norm(const Tensor& x, const Affine& map, const Tensor& residual,
                                const NormParameters& parameters, double p, uint64_t site,
                                const PackedLayout& layout, const Context& context) {
-  kernels::Norm norm = keyed_by(layout, parameters.eps);
-  norm.before = context.dropout(p, site);
-  if (context.fast(x)) {
-    const auto bias = none_or_one(map.bias);
-    return LinearNormFunction::apply(x, map.weight, residual.contiguous(), parameters.weight, parameters.bias,
-                                     at::TensorList(bias), at::TensorList(), std::nullopt, norm);
-  }
-  norm.residual = residual;
-  norm.weight = parameters.weight;
-  norm.offset = parameters.bias;
-  return kernels::norm_rows_reference(linear(x, map), norm);
+  return linear_norm(x, map, residual, parameters, {}, p, site, layout, context);
 }
 
 Tensor mlp_dropout_add_norm(const Tensor& x, const Affine& in, Activation activation, const Affine& out,
                             const NormParameters& parameters, double p, uint64_t site,
                             const PackedLayout& layout, const Context& context) {
-  if (!context.fast(x)) {
-    const Tensor wide = kernels::activate_reference(activation, linear(x, in), {});
-    return linear_dropout_add_norm(wide, out, x, parameters, p, site, layout, context);
-  }
-  kernels::Norm norm = keyed_by(layout, parameters.eps);
-  norm.before = context.dropout(p, site);
-  const auto in_bias = none_or_one(in.bias), out_bias = none_or_one(out.bias);
-  return LinearNormFunction::apply(linear(x, {in.weight, {}}), out.weight, x.contiguous(), parameters.weight,
-                                   parameters.bias, at::TensorList(out_bias), at::TensorList(in_bias),
-                                   std::optional<kernels::Curve>(activation), norm);
+  return linear_norm(linear(x, {in.weight, {}, in.transposed}), out, x, parameters, {activation, in.bias, {}},
+                     p, site, layout, context);
+}
+
+Tensor linear_dropout_add(const Tensor& x, const Affine& map, const Tensor& residual, double p, uint64_t site,
+                          const PackedLayout& layout, const Context& context) {
+  return linear_norm(x, map, residual, {}, {}, p, site, layout, context);
+}
+
+Tensor mlp_dropout_add(const Tensor& x, const Gate& gate, const Affine& out, const Tensor& residual, double p,
+                       uint64_t site, const PackedLayout& layout, const Context& context) {
+  std::vector<Affine> maps = {{gate.in.weight, {}, gate.in.transposed}};
+  if (gate.factor.weight.defined()) maps.push_back(gate.factor);
+  const auto wide = linears(x, maps);
+  const Entry entry = {gate.activation, gate.in.bias, maps.size() > 1 ? wide[1] : Tensor()};
+  return linear_norm(wide[0], out, residual, {}, entry, p, site, layout, context);
 }
 
 }  // namespace stretto::nn

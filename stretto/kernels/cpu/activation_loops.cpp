@@ -101,11 +101,14 @@ HWY_INLINE void each_row(const ActivationCall<T>& call, Real<T>* memory) {
   if (call.bias != nullptr) load_row(call.bias, width, bias);
   for (int64_t i = 0; i < call.rows; ++i) {
     const T* const in = call.in + i * width;
+    const T* const factor = call.factor == nullptr ? nullptr : call.factor + i * width;
     if (call.grad_out == nullptr) {
       T* const out = call.out + i * width;
       for (int64_t c = 0; c < width; c += lanes) {
         const auto x = hn::Add(load_some(d, in + c, width - c), hn::LoadU(d, bias + c));
-        store_some(d, Shape<D>::value(d, x), out + c, width - c);
+        auto value = Shape<D>::value(d, x);
+        if (factor != nullptr) value = hn::Mul(value, load_some(d, factor + c, width - c));
+        store_some(d, value, out + c, width - c);
       }
       continue;
     }
@@ -113,7 +116,13 @@ HWY_INLINE void each_row(const ActivationCall<T>& call, Real<T>* memory) {
     T* const grad_in = call.grad_in + i * width;
     for (int64_t c = 0; c < width; c += lanes) {
       const auto x = hn::Add(load_some(d, in + c, width - c), hn::LoadU(d, bias + c));
-      const auto grad = hn::Mul(load_some(d, grad_out + c, width - c), Shape<D>::derivative(d, x));
+      auto grad = load_some(d, grad_out + c, width - c);
+      if (factor != nullptr) {
+        const auto of_factor = hn::Mul(grad, Shape<D>::value(d, x));
+        store_some(d, of_factor, call.grad_factor + i * width + c, width - c);
+        grad = hn::Mul(grad, load_some(d, factor + c, width - c));
+      }
+      grad = hn::Mul(grad, Shape<D>::derivative(d, x));
       store_some(d, grad, grad_in + c, width - c);
       hn::StoreU(hn::Add(hn::LoadU(d, sums + c), grad), d, sums + c);
     }

@@ -81,17 +81,15 @@ HWY_INLINE void multiply_add(R* c, int64_t c_row, const R* a, int64_t a_row, int
   if (i < m) multiply_add_rows<1>(c + i * c_row, c_row, a + i * a_row, a_row, a_col, b, b_row, k, n);
 }
 
-// One head of one sequence, unpacked to computed numbers whose rows are padded to whole vectors.
+// One head of keys and values of one sequence and, one after the other, the heads of queries that read it,
+// unpacked to computed numbers whose rows are padded to whole vectors.
 template <class T>
 class Head {
  public:
   using R = Real<T>;
 
   Head(const AttentionCall<T>& call, const AttentionScratch<R>& scratch)
-      : call_(call),
-        width_(call.width),
-        row_(padded<R>(call.width)),
-        scale_(static_cast<R>(1 / std::sqrt(static_cast<double>(call.width)))) {
+      : call_(call), width_(call.width), row_(padded<R>(call.width)), scale_(static_cast<R>(call.scale)) {
     R* free = scratch.memory;
     const auto take = [&](R*& part, int64_t count) {
       part = free;
@@ -105,40 +103,68 @@ class Head {
     take(v_, scratch.longest_keys * row_);
     take(keys_across_, (scratch.longest_keys + tile_keys) * width_);
     take(values_across_, (scratch.longest_keys + tile_keys) * width_);
-    take(sums_, 2 * tile_keys * row_);
+    take(grad_k_,
+         (scratch.longest_keys + tile_queries) * row_);  // the forward pass mixes a tile's values here
+    take(grad_v_, scratch.longest_keys * row_);
   }
 
-  void forward(int64_t sequence, int64_t head) {
-    open(sequence, head);
+  void forward(int64_t sequence, int64_t key_head) {
+    open_keys(sequence, key_head);
     for (int64_t i = 0; i < keys_; i += tile_keys) turn_tile(k_, i, keys_across_);
-    for (int64_t i = 0; i < queries_; i += tile_queries) forward_tile(i);
+    for (int64_t head = key_head * group(); head < (key_head + 1) * group(); ++head) {
+      open_queries(head);
+      for (int64_t i = 0; i < queries_; i += tile_queries) forward_tile(i);
+    }
   }
 
-  void backward(int64_t sequence, int64_t head) {
-    open(sequence, head);
-    unpack(call_.grad_out, first_query_, queries_, R{1}, grad_out_);
-    find_deltas();
-    zero(grad_q_, queries_ * row_);
-    for (int64_t j = 0; j < keys_; j += tile_keys) backward_tile(j);
-    pack(grad_q_, queries_, scale_, call_.grad_q, first_query_);
+  void backward(int64_t sequence, int64_t key_head) {
+    open_keys(sequence, key_head);
+    zero(grad_k_, keys_ * row_);
+    zero(grad_v_, keys_ * row_);
+    for (int64_t head = key_head * group(); head < (key_head + 1) * group(); ++head) {
+      open_queries(head);
+      unpack({const_cast<T*>(call_.grad_out), call_.heads * width_}, first_query_, queries_, head_, R{1},
+             grad_out_);
+      find_deltas();
+      zero(grad_q_, queries_ * row_);
+      for (int64_t j = 0; j < keys_; j += tile_keys)
+        backward_tile(j, /*is_first=*/head == key_head * group());
+      pack(grad_q_, queries_, scale_, call_.grad_q, first_query_, head_);
+    }
+    pack(grad_k_, keys_, R{1}, call_.grad_k, first_key_, key_head);
+    pack(grad_v_, keys_, R{1}, call_.grad_v, first_key_, key_head);
   }
 
  private:
+  int64_t group() const { return call_.heads / call_.key_heads; }  // heads of queries that read this one
   int64_t stride() const { return call_.heads * width_; }
   int64_t tile_width(int64_t key) const { return HWY_MIN(tile_keys, keys_ - key); }
   // The number of keys, from the beginning of the sequence, that a query attends to.
   int64_t seen_by(int64_t query) const {
     return call_.causal ? HWY_MIN(keys_, first_position_ + query + 1) : keys_;
   }
-  // The number of these in the tile at `key`.
-  int64_t seen_in_tile(int64_t query, int64_t key) const {
-    return HWY_MAX(int64_t{0}, HWY_MIN(tile_width(key), seen_by(query) - key));
+  // The first key that it sees.
+  int64_t first_seen_by(int64_t query) const {
+    return call_.window > 0 ? HWY_MAX(int64_t{0}, first_position_ + query + 1 - call_.window) : 0;
+  }
+  // The keys of the tile at `key` that a query sees, counted from there.
+  struct Seen {
+    int64_t begin, end;
+    bool none() const { return begin >= end; }
+  };
+  Seen seen_in_tile(int64_t query, int64_t key) const {
+    return {HWY_MAX(int64_t{0}, first_seen_by(query) - key),
+            HWY_MAX(int64_t{0}, HWY_MIN(tile_width(key), seen_by(query) - key))};
+  }
+  // Zeroes what the query does not see.
+  void zero_around(R* row, const Seen& seen, int64_t key) const {
+    zero(row, HWY_MIN(seen.begin, tile_width(key)));
+    zero(row + seen.end, tile_width(key) - seen.end);
   }
   // The begin of a tile's columns in keys_across_: `width_` rows of padded(tile_width) numbers.
   R* across(R* all, int64_t key) const { return all + key * width_; }
 
-  void open(int64_t sequence, int64_t head) {
-    head_ = head;
+  void open_keys(int64_t sequence, int64_t key_head) {
     sample_ = call_.samples[sequence];
     first_query_ = call_.query_bounds[sequence];
     queries_ = call_.query_bounds[sequence + 1] - first_query_;
@@ -146,22 +172,28 @@ class Head {
     keys_ = call_.key_bounds[sequence + 1] - first_key_;
     first_position_ = call_.queries_are_last ? keys_ - queries_ : 0;
     first_place_ = call_.first_places[sequence] + first_position_;
-    unpack(call_.q, first_query_, queries_, scale_, q_);
-    unpack(call_.k, first_key_, keys_, R{1}, k_);
-    unpack(call_.v, first_key_, keys_, R{1}, v_);
+    unpack(call_.k, first_key_, keys_, key_head, R{1}, k_);
+    unpack(call_.v, first_key_, keys_, key_head, R{1}, v_);
   }
 
-  void unpack(const T* from, int64_t first_row, int64_t rows, R factor, R* to) const {
+  void open_queries(int64_t head) {
+    head_ = head;
+    unpack(call_.q, first_query_, queries_, head, scale_, q_);
+  }
+
+  void unpack(const StridedRows<T>& from, int64_t first_row, int64_t rows, int64_t head, R factor,
+              R* to) const {
     for (int64_t i = 0; i < rows; ++i) {
-      load_row(from + (first_row + i) * stride() + head_ * width_, width_, to + i * row_);
+      load_row(from.memory + (first_row + i) * from.stride + head * width_, width_, to + i * row_);
       if (factor != R{1}) multiply_row(to + i * row_, factor);
     }
   }
 
-  void pack(R* from, int64_t rows, R factor, T* to, int64_t first_row) const {
+  void pack(R* from, int64_t rows, R factor, const StridedRows<T>& to, int64_t first_row,
+            int64_t head) const {
     for (int64_t i = 0; i < rows; ++i) {
       if (factor != R{1}) multiply_row(from + i * row_, factor);
-      store_row(from + i * row_, width_, to + (first_row + i) * stride() + head_ * width_);
+      store_row(from + i * row_, width_, to.memory + (first_row + i) * to.stride + head * width_);
     }
   }
 
@@ -227,22 +259,23 @@ class Head {
 
   void forward_tile(int64_t query) {
     const int64_t rows = HWY_MIN(tile_queries, queries_ - query);
-    R* mixed = sums_;
+    R* mixed = grad_k_;
     R largest[tile_queries], total[tile_queries];
     zero(mixed, rows * row_);
     for (R& value : largest) value = -std::numeric_limits<R>::infinity();
     zero(total, tile_queries);
-    const int64_t end = seen_by(query + rows - 1);
-    for (int64_t key = 0; key < end; key += tile_keys) {
+    const int64_t first = first_seen_by(query) / tile_keys * tile_keys, end = seen_by(query + rows - 1);
+    for (int64_t key = first; key < end; key += tile_keys) {
       multiply_across(q_ + query * row_, rows, across(keys_across_, key), key, scores_);
       if (drops()) draw_dropout(query, rows, key);
       for (int64_t i = 0; i < rows; ++i) {
         const R before = largest[i];
         R* row = scores_ + i * tile_keys;
-        const int64_t seen = seen_in_tile(query + i, key);
-        if (seen > 0) total[i] = exponentiate(row, seen, largest[i], total[i]);
-        zero(row + seen, tile_width(key) - seen);
-        if (key > 0 && largest[i] != before) multiply_row(mixed + i * row_, std::exp(before - largest[i]));
+        const Seen seen = seen_in_tile(query + i, key);
+        if (!seen.none()) total[i] = exponentiate(row, seen, largest[i], total[i]);
+        zero_around(row, seen, key);
+        if (key > first && largest[i] != before)
+          multiply_row(mixed + i * row_, std::exp(before - largest[i]));
         if (drops()) drop_row(row, kept_ + i * tile_keys, tile_width(key));
       }
       multiply_add(mixed, row_, scores_, tile_keys, 1, v_ + key * row_, row_, rows, tile_width(key), row_);
@@ -256,23 +289,28 @@ class Head {
       multiply_row(mixed + i * row_, 1 / total[i]);
       call_.log_sum_exp[(first_query_ + query + i) * call_.heads + head_] = log_sums[i];
     }
-    pack(mixed, rows, R{1}, call_.out, first_query_ + query);
+    pack(mixed, rows, R{1}, {call_.out, stride()}, first_query_ + query, head_);
   }
 
-  // row = e^(row - largest), with `largest` raised to the maximum of the row. Returns the sum of this row
-  // and, rescaled, of the previous ones, `total`.
-  R exponentiate(R* row, int64_t n, R& largest, R total) const {
+  // row = e^(row - largest) where it is seen, with `largest` raised to the row's largest; returns the sum of
+  // all rows so far, `total` being that of those before.
+  R exponentiate(R* row, const Seen& seen, R& largest, R total) const {
     const Lanes<R> d;
     const auto lanes = static_cast<int64_t>(hn::Lanes(d));
     const R before = largest;
     auto most = hn::Set(d, largest), sum = hn::Zero(d);
-    for (int64_t j = 0; j < n; j += lanes) {
-      const auto inside = hn::FirstN(d, static_cast<size_t>(n - j));
-      most = hn::Max(most, hn::IfThenElse(inside, hn::LoadU(d, row + j), most));
+    const int64_t begin = seen.begin / lanes * lanes;
+    const auto seen_from = [&](int64_t j) HWY_ATTR {
+      const auto before_end = hn::FirstN(d, static_cast<size_t>(seen.end - j));
+      return seen.begin <= j ? before_end
+                             : hn::AndNot(hn::FirstN(d, static_cast<size_t>(seen.begin - j)), before_end);
+    };
+    for (int64_t j = begin; j < seen.end; j += lanes) {
+      most = hn::Max(most, hn::IfThenElse(seen_from(j), hn::LoadU(d, row + j), most));
     }
     largest = hn::GetLane(hn::MaxOfLanes(d, most));
-    for (int64_t j = 0; j < n; j += lanes) {
-      const auto inside = hn::FirstN(d, static_cast<size_t>(n - j));
+    for (int64_t j = begin; j < seen.end; j += lanes) {
+      const auto inside = seen_from(j);
       const auto power = exp(d, hn::Sub(hn::LoadU(d, row + j), hn::Set(d, largest)));
       const auto weight = hn::IfThenElseZero(inside, power);
       sum = hn::Add(sum, weight);
@@ -301,31 +339,31 @@ class Head {
     }
   }
 
-  void backward_tile(int64_t key) {
-    turn_tile(k_, key, keys_across_);
-    turn_tile(v_, key, values_across_);
-    R *grad_k = sums_, *grad_v = grad_k + tile_keys * row_;
-    zero(grad_k, 2 * tile_keys * row_);
+  // Of one head of queries; the first one also prepares the tile.
+  void backward_tile(int64_t key, bool is_first) {
+    if (is_first) {
+      turn_tile(k_, key, keys_across_);
+      turn_tile(v_, key, values_across_);
+    }
+    R *grad_k = grad_k_ + key * row_, *grad_v = grad_v_ + key * row_;
     for (int64_t query = 0; query < queries_; query += tile_queries) {
       const int64_t rows = HWY_MIN(tile_queries, queries_ - query);
-      if (seen_by(query + rows - 1) <= key) continue;
+      if (seen_by(query + rows - 1) <= key || first_seen_by(query) >= key + tile_width(key)) continue;
       const R *q = q_ + query * row_, *grad_out = grad_out_ + query * row_;
       multiply_across(q, rows, across(keys_across_, key), key, scores_);
       multiply_across(grad_out, rows, across(values_across_, key), key, grad_scores_);
       if (drops()) draw_dropout(query, rows, key);
       for (int64_t i = 0; i < rows; ++i) {
-        const int64_t seen = seen_in_tile(query + i, key);
-        differentiate_row(query, i, seen);
-        zero(scores_ + i * tile_keys + seen, tile_width(key) - seen);
-        zero(grad_scores_ + i * tile_keys + seen, tile_width(key) - seen);
+        const Seen seen = seen_in_tile(query + i, key);
+        differentiate_row(query, i, seen.end);
+        zero_around(scores_ + i * tile_keys, seen, key);
+        zero_around(grad_scores_ + i * tile_keys, seen, key);
       }
       multiply_add(grad_v, row_, scores_, 1, tile_keys, grad_out, row_, tile_width(key), rows, row_);
       multiply_add(grad_k, row_, grad_scores_, 1, tile_keys, q, row_, tile_width(key), rows, row_);
       multiply_add(grad_q_ + query * row_, row_, grad_scores_, tile_keys, 1, k_ + key * row_, row_, rows,
                    tile_width(key), row_);
     }
-    pack(grad_k, tile_width(key), R{1}, call_.grad_k, first_key_ + key);
-    pack(grad_v, tile_width(key), R{1}, call_.grad_v, first_key_ + key);
   }
 
   // For row i of the tile: replaces scores by the weights after dropout, and grad_scores by the gradients of
@@ -354,8 +392,8 @@ class Head {
   const int64_t width_, row_;
   const R scale_;
   int64_t head_ = 0, sample_ = 0, first_query_ = 0, queries_ = 0, first_key_ = 0, keys_ = 0;
-  int64_t first_position_ = 0, first_place_ = 0;  // of the queries, in the sequence and in the sample
-  R *q_, *grad_out_, *grad_q_, *delta_, *k_, *v_, *keys_across_, *values_across_, *sums_;
+  int64_t first_position_ = 0, first_place_ = 0;  // of the queries: in the sequence and in the sample
+  R *q_, *grad_out_, *grad_q_, *delta_, *k_, *v_, *keys_across_, *values_across_, *grad_k_, *grad_v_;
   R scores_[tile_queries * tile_keys], grad_scores_[tile_queries * tile_keys],
       kept_[tile_queries * tile_keys];
   uint32_t words_[tile_queries * tile_keys + spare_words];
@@ -364,10 +402,9 @@ class Head {
 template <class T>
 HWY_INLINE void each_head(const AttentionCall<T>& call, const AttentionScratch<Real<T>>& scratch) {
   Head<T> one(call, scratch);
-  const bool backward = call.grad_k != nullptr;  // grad_out is also null without queries
   for (int64_t b = 0; b < call.sequences; ++b) {
-    for (int64_t head = 0; head < call.heads; ++head) {
-      backward ? one.backward(b, head) : one.forward(b, head);
+    for (int64_t head = 0; head < call.key_heads; ++head) {
+      call.is_backward ? one.backward(b, head) : one.forward(b, head);
     }
   }
 }
@@ -416,7 +453,7 @@ void with_scratch(const AttentionCall<T>& call) {
   scratch.longest_keys = longest(call.key_bounds, call.sequences);
   const int64_t row = call.width + largest_vector / 4;
   std::vector<Real<T>> memory(static_cast<size_t>((3 * row + 1) * scratch.longest_queries +
-                                                  4 * row * (scratch.longest_keys + 64) + 2 * 64 * row));
+                                                  6 * row * scratch.longest_keys + (2 * 64 + 16) * row));
   scratch.memory = memory.data();
   dispatch(call, scratch);
 }

@@ -5,24 +5,33 @@
 
 namespace stretto::kernels {
 
-// Attention of queries over the keys of their own sequence, for B sequences and H heads. Rows are H * D
-// numbers; sequence b has query rows [query_bounds[b], query_bounds[b + 1]) and key rows [key_bounds[b],
-// key_bounds[b + 1]).
+// Rows of which each begins `stride` numbers after the one before.
+template <class T>
+struct StridedRows {
+  T* memory;
+  int64_t stride;
+};
+
+// Attention of queries over the keys of their own sequence, for B sequences and H heads. Sequence b has query
+// rows [query_bounds[b], query_bounds[b + 1]) of H * D numbers and key rows [key_bounds[b], key_bounds[b +
+// 1]) of key_heads * D; head h reads keys and values of head h / (H / key_heads).
 template <class T>
 struct AttentionCall {
-  const T *q, *k, *v;
-  T* out;                // [queries, H * D]
-  Real<T>* log_sum_exp;  // [queries, H]
+  StridedRows<T> q, k, v;  // only read
+  T* out;                  // [queries, H * D]
+  Real<T>* log_sum_exp;    // [queries, H]
   const int64_t *query_bounds, *key_bounds, *samples, *first_places;
-  int64_t sequences, heads, width;
-  bool causal, queries_are_last;  // see AttentionSequences
+  int64_t sequences, heads, key_heads, width;
+  double scale;
+  int64_t window;
+  bool causal, queries_are_last;  // as in AttentionSequences
   Drop drop;                      // of attention weights
-  // Given for the backward pass, which reads out and log_sum_exp; null for the forward pass, which writes
-  // them.
+  // Given for the backward pass, which reads out and log_sum_exp; the forward pass writes these.
+  bool is_backward;
   const T* grad_out;
-  T *grad_q, *grad_k, *grad_v;
+  StridedRows<T> grad_q, grad_k, grad_v;
 };
-// Memory for one head of the longest sequence.
+// Memory for one head of keys and values of the longest sequence, and one of its heads of queries.
 template <class R>
 struct AttentionScratch {
   R* memory;

@@ -99,8 +99,8 @@ HWY_INLINE void each_row(const CrossEntropyCall<T>& call) {
       continue;
     }
     const R scale = static_cast<R>(call.grad_sum);
-    gradient(row, call.classes, normaliser, scale, grad);
     const R share = std::exp(number(row[label]) - normaliser[0] - normaliser[1]);
+    gradient(row, call.classes, normaliser, scale, grad);
     store_number((share - 1) * scale, grad + label);
   }
   if (call.sum != nullptr) *call.sum = sum;

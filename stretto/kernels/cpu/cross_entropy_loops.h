@@ -17,7 +17,7 @@ struct CrossEntropyCall {
   Real<T>* normaliser;
   double* sum;      // of all rows; forward
   double grad_sum;  // backward
-  T* grad_logits;   // null for the forward pass
+  T* grad_logits;   // may be the logits; null for the forward pass
 };
 void cross_entropy_loop(const CrossEntropyCall<float>& call);
 void cross_entropy_loop(const CrossEntropyCall<Bf16>& call);

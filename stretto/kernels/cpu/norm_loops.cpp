@@ -39,8 +39,8 @@ class NormRows {
         grad_offset_(grad_weight_ + row_),
         grad_bias_(grad_offset_ + row_) {
     zero(memory, 9 * row_);
-    load_row(call.weight, width_, weight_);
-    load_row(call.offset, width_, offset_);
+    if (call.weight != nullptr) load_row(call.weight, width_, weight_);
+    if (call.offset != nullptr) load_row(call.offset, width_, offset_);
     if (call.bias != nullptr) load_row(call.bias, width_, bias_);
   }
 
@@ -53,18 +53,20 @@ class NormRows {
     T* const out = call_.out + row * width;
     const T* const residual = call_.residual == nullptr ? nullptr : call_.residual + row * width;
     const bool drops = draw(call_.before, row), drops_after = call_.after.threshold > 0;
+    const bool adds = drops || call_.bias != nullptr || residual != nullptr;
     V total = hn::Zero(d);
     for (int64_t c = 0; c < width; c += lanes) {
       V value = hn::Add(load_some(d, sums + c, width - c), hn::LoadU(d, bias + c));
       if (drops) value = hn::Mul(value, hn::LoadU(d, kept + c));
       if (residual != nullptr) value = hn::Add(value, load_some(d, residual + c, width - c));
-      store_some(d, value, sums + c, width - c);
-      if (sizeof(T) < sizeof(R))
+      if (adds) store_some(d, value, sums + c, width - c);
+      if (adds && sizeof(T) < sizeof(R))
         value = load_some(d, sums + c, width - c);  // rounded as the backward pass reads it
       hn::StoreU(value, d, x + c);
       total = hn::Add(total, value);
     }
-    const R mean = sum_of(total) / static_cast<R>(width);
+    if (call_.weight == nullptr) return;
+    const R mean = call_.offset == nullptr ? R{0} : sum_of(total) / static_cast<R>(width);
     const R rstd = 1 / std::sqrt(squares_around(mean) / static_cast<R>(width) + static_cast<R>(call_.eps));
     call_.mean[row] = mean;
     call_.rstd[row] = rstd;
@@ -78,6 +80,7 @@ class NormRows {
   }
 
   void backward(int64_t row) {
+    if (call_.weight == nullptr) return backward_of_sum(row);
     const int64_t width = width_, lanes = static_cast<int64_t>(hn::Lanes(D()));
     const D d;
     R *const units = x_, *const grads = y_, *const kept = kept_;
@@ -102,7 +105,7 @@ class NormRows {
       hn::StoreU(unit, d, units + c);
     }
     const R per_column = 1 / static_cast<R>(width);
-    const V mean_grad = hn::Set(d, sum_of(sum) * per_column);
+    const V mean_grad = hn::Set(d, call_.offset == nullptr ? R{0} : sum_of(sum) * per_column);
     const V mean_product = hn::Set(d, sum_of(product) * per_column);
     const bool drops = draw(call_.before, row);
     for (int64_t c = 0; c < width; c += lanes) {
@@ -117,18 +120,35 @@ class NormRows {
     }
   }
 
+  void backward_of_sum(int64_t row) {
+    const D d;
+    const bool drops = draw(call_.before, row);
+    const T* const grad_out = call_.grad_out + row * width_;
+    for (int64_t c = 0; c < width_; c += static_cast<int64_t>(hn::Lanes(d))) {
+      V grad = load_some(d, grad_out + c, width_ - c);
+      if (drops) {
+        grad = hn::Mul(grad, hn::LoadU(d, kept_ + c));
+        store_some(d, grad, call_.grad_input + row * width_ + c, width_ - c);
+      }
+      hn::StoreU(hn::Add(grad, hn::LoadU(d, grad_bias_ + c)), d, grad_bias_ + c);
+    }
+  }
+
   // Rows per partial sum of parameter gradients, which limits rounding errors.
   static constexpr int64_t rows_per_sum = 128;
   void begin_sums() { zero(grad_weight_, 3 * row_); }
   void end_sums() {
-    for (int64_t c = 0; c < width_; ++c) {
-      call_.grad_weight[c] += grad_weight_[c];
-      call_.grad_offset[c] += grad_offset_[c];
-      if (call_.grad_bias != nullptr) call_.grad_bias[c] += grad_bias_[c];
-    }
+    add_sums(grad_weight_, call_.grad_weight);
+    add_sums(grad_offset_, call_.grad_offset);
+    add_sums(grad_bias_, call_.grad_bias);
   }
 
  private:
+  void add_sums(const R* sums, R* to) const {
+    if (to == nullptr) return;
+    for (int64_t c = 0; c < width_; ++c) to[c] += sums[c];
+  }
+
   R sum_of(V values) const { return hn::GetLane(hn::SumOfLanes(D(), values)); }
 
   R squares_around(R mean) const {

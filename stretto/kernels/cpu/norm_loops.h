@@ -6,12 +6,12 @@
 namespace stretto::kernels {
 
 // sum = residual + drop_before(sum + bias); out = drop_after(weight * (sum - mean) * rstd + offset), row by
-// row.
+// row. The mean is 0 without an offset; without a weight there is the sum only.
 template <class T>
 struct NormCall {
   int64_t rows, width;
   const T *bias, *residual;  // or null
-  const T *weight, *offset;
+  const T *weight, *offset;  // or null
   double eps;
   const int64_t *samples, *places;  // of the rows, for dropout
   Drop before, after;
@@ -21,9 +21,9 @@ struct NormCall {
   // Given for the backward pass, which reads sum, mean and rstd; null for the forward pass, which writes
   // them.
   const T* grad_out;
-  T* grad_sum;    // gradient of the residual
+  T* grad_sum;    // gradient of the residual; null without a weight, where it is grad_out
   T* grad_input;  // of the sum's input: grad_sum through drop_before; null where nothing is dropped
-  Real<T>*grad_weight, *grad_offset, *grad_bias;  // [width], added to; grad_bias may be null
+  Real<T>*grad_weight, *grad_offset, *grad_bias;  // [width], added to; null where there are none
 };
 void norm_loop(const NormCall<float>& call);
 void norm_loop(const NormCall<Bf16>& call);

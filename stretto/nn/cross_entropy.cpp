@@ -1,0 +1,145 @@
+#include "stretto/kernels/cross_entropy.h"
+
+#include <algorithm>
+#include <array>
+
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "stretto/base/error.h"
+#include "stretto/kernels/loop_types.h"
+#include "stretto/kernels/matmul/matmul.h"
+#include "stretto/nn/functional.h"
+#include "stretto/nn/matmul.h"
+#include "stretto/nn/parameter_gradient.h"
+
+namespace stretto::nn {
+namespace {
+
+using kernels::MatmulRole;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr int64_t ignored_label = -100;
+
+struct CrossEntropyFunction : torch::autograd::Function<CrossEntropyFunction> {
+  static Tensor forward(AutogradContext* context, const Tensor& logits, const Tensor& labels) {
+    const auto result = kernels::cross_entropy(logits, labels, ignored_label);
+    context->save_for_backward({logits, labels, result.normaliser});
+    return result.sum;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& outputs) {
+    const auto saved = context->get_saved_variables();
+    const Tensor grad = at::empty_like(saved[0]);
+    kernels::cross_entropy_backward(outputs[0].item<double>(), saved[0], saved[1], ignored_label, saved[2],
+                                    grad);
+    return {grad, Tensor()};
+  }
+};
+
+// The numbers of logits that exist at a time: 64 MiB in fp32.
+constexpr int64_t logits_at_once = int64_t{1} << 24;
+
+// The sum of the cross entropies of logits [n, C] in fp64; the logits become its gradient, if they are
+// `differentiated`.
+double consume(const Tensor& logits, const Tensor& labels, bool differentiated, bool fast) {
+  if (fast) {
+    const auto result = kernels::cross_entropy(logits, labels, ignored_label);
+    if (differentiated)
+      kernels::cross_entropy_backward(1, logits, labels, ignored_label, result.normaliser, logits);
+    return result.sum.item<double>();
+  }
+  const Tensor logs = at::log_softmax(logits.to(kernels::computed_type(logits.scalar_type())), 1);
+  const Tensor columns = labels.unsqueeze(1);
+  const double sum = -logs.gather(1, columns).sum().item<double>();
+  if (differentiated)
+    logits.copy_(logs.exp().scatter_add(1, columns, at::full_like(columns, -1, logs.options())));
+  return sum;
+}
+
+// Gradients are computed together with the logits, which are not kept, and multiplied by the sum's in
+// backward.
+struct LinearCrossEntropyFunction : torch::autograd::Function<LinearCrossEntropyFunction> {
+  // Labels [N] without ignored ones; `trains`: whether x and weight need gradients.
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& labels,
+                        std::array<bool, 2> trains, bool fast) {
+    const Tensor wide_x = operand(x), wide_weight = operand(weight);
+    const int64_t rows = x.size(0), classes = wide_weight.size(0);
+    const int64_t chunks = std::max<int64_t>(1, (rows * classes + logits_at_once - 1) / logits_at_once);
+    const int64_t rows_at_once = (rows + chunks - 1) / chunks;
+    const Tensor memory = at::empty({rows_at_once, classes}, wide_x.options());
+    const auto [trains_x, trains_weight] = trains;
+    const auto type = kernels::computed_type(x.scalar_type());
+    Tensor grad_x, grad_weight;
+    if (trains_x) grad_x = at::empty_like(wide_x);
+    if (trains_weight) grad_weight = at::empty(weight.sizes(), x.options().dtype(type));
+    double sum = 0;
+    for (int64_t begin = 0; begin < rows; begin += rows_at_once) {
+      const int64_t end = std::min(rows, begin + rows_at_once);
+      const Tensor some = wide_x.slice(0, begin, end), logits = memory.slice(0, 0, end - begin);
+      multiply(MatmulRole::forward, logits, some, wide_weight.t());
+      sum += consume(logits, labels.slice(0, begin, end), trains_x || trains_weight, fast);
+      if (trains_x) multiply(MatmulRole::input_gradient, grad_x.slice(0, begin, end), logits, wide_weight);
+      if (trains_weight)
+        multiply(MatmulRole::weight_gradient, grad_weight, logits.t(), some, /*accumulate=*/begin > 0);
+    }
+    if (rows == 0 && trains_weight) grad_weight.zero_();
+    context->save_for_backward({weight, grad_x, grad_weight});
+    return at::scalar_tensor(sum, x.options().dtype(type));
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& outputs) {
+    const auto saved = context->get_saved_variables();
+    const Tensor &weight = saved[0], &grad_x = saved[1], &grad_weight = saved[2];
+    const double factor = outputs[0].item<double>();
+    variable_list result(5);
+    if (grad_x.defined()) result[0] = (factor == 1 ? grad_x : grad_x * factor).to(weight.scalar_type());
+    if (!grad_weight.defined()) return result;
+    if (has_gradient_buffer(weight)) {
+      Tensor(weight.grad()).add_(grad_weight, factor);
+    } else {
+      result[1] = (grad_weight * factor).to(weight.scalar_type());
+    }
+    return result;
+  }
+};
+
+// Whether each label counts. Throws unless `labels` are those of as many rows, in [0, classes) or ignored.
+Tensor check_labels(const char* function, const Tensor& rows, const Tensor& labels, int64_t classes) {
+  if (rows.dim() != 2 || labels.dim() != 1 || rows.size(0) != labels.size(0) ||
+      labels.scalar_type() != at::kLong) {
+    throw ShapeError("{}: rows {} and labels {} do not fit; [N, C] and [N] int64 are needed", function,
+                     describe(rows), describe(labels));
+  }
+  Tensor counts = labels.ne(ignored_label);
+  if (!labels.device().is_cpu()) return counts;
+  const Tensor wrong = labels.lt(0).logical_or(labels.ge(classes)).logical_and(counts);
+  if (!wrong.any().item<bool>()) return counts;
+  throw DataError("{}: label {} is not one of {} classes (0 to {}; -100 leaves a row out)", function,
+                  labels.masked_select(wrong)[0].item<int64_t>(), classes, classes - 1);
+}
+
+}  // namespace
+
+Loss cross_entropy(const Tensor& logits, const Tensor& labels, const Context& context) {
+  const Tensor counts = check_labels("cross_entropy", logits, labels, logits.dim() == 2 ? logits.size(1) : 0);
+  const Tensor sum = context.fast(logits)
+                         ? CrossEntropyFunction::apply(logits.contiguous(), labels.contiguous())
+                         : kernels::cross_entropy_reference(logits, labels, ignored_label);
+  return {sum, static_cast<double>(counts.sum().item<int64_t>())};
+}
+
+Loss linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& labels,
+                          const Context& context) {
+  const Tensor counts = check_labels("linear_cross_entropy", x, labels, weight.size(0));
+  const Tensor used = counts.nonzero().squeeze(1);
+  const bool all = used.numel() == labels.numel();
+  const Tensor rows = all ? x.contiguous() : x.index_select(0, used);
+  const bool graph = at::GradMode::is_enabled();
+  const Tensor sum = LinearCrossEntropyFunction::apply(
+      rows, weight, all ? labels.contiguous() : labels.index_select(0, used),
+      std::array{graph && rows.requires_grad(), graph && weight.requires_grad()}, context.fast(rows));
+  return {sum, static_cast<double>(used.numel())};
+}
+
+}  // namespace stretto::nn
