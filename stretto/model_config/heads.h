@@ -9,6 +9,8 @@ namespace stretto::heads {
 inline constexpr const char* sequence_classification = "SequenceClassification";
 inline constexpr const char* token_classification = "TokenClassification";
 inline constexpr const char* question_answering = "QuestionAnswering";
+// The next token of a text; "GPT2LMHeadModel" has it, too.
+inline constexpr const char* causal_language_model = "CausalLM";
 // No head: the model computes states that another model reads (HiddenStates).
 inline constexpr const char* hidden_states = "Model";
 

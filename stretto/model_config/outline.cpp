@@ -8,6 +8,8 @@
 #include "stretto/model_config/bert.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/model_config/distilbert.h"
+#include "stretto/model_config/gpt2.h"
+#include "stretto/model_config/llama.h"
 #include "stretto/model_config/sequence_tagger.h"
 
 namespace stretto {
@@ -91,8 +93,11 @@ std::optional<ModelOutline> outline_of(const nlohmann::json& config, const std::
   static const std::map<std::string, Outline> families = [] {
     std::map<std::string, Outline> all = {{"distilbert", outline<DistilBertConfig>},
                                           {"bart", outline<BartConfig>},
+                                          {"gpt2", outline<Gpt2Config>},
                                           {SequenceTaggerConfig::model_type, outline<SequenceTaggerConfig>}};
     for (const BertVariant& variant : bert_variants()) all.emplace(variant.model_type, outline<BertConfig>);
+    for (const LlamaVariant& variant : llama_variants())
+      all.emplace(variant.model_type, outline<LlamaConfig>);
     return all;
   }();
   std::string type;

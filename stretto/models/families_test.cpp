@@ -95,6 +95,7 @@ TEST_P(FamilyGolden, ConfigJsonIsReadAgain) {
 // Another value of `value`'s kind that configurations allow.
 nlohmann::json changed(const nlohmann::json& value) {
   if (value.is_string()) return "relu";
+  if (value.is_boolean()) return !value.get<bool>();
   if (value.is_number_float()) return value.get<double>() / 2;
   return value == 0 ? 1 : 2 * value.get<int64_t>();
 }
@@ -102,8 +103,8 @@ nlohmann::json changed(const nlohmann::json& value) {
 // Each key of config.json is a value of its own: changing it changes that key alone of what is written.
 TEST(FamilyConfig, EachKeyIsReadAndWrittenByItself) {
   const auto written = [](const nlohmann::json& json) {
-    return make_text_model(bundled_models(), heads::sequence_classification, json, "config.json")
-        ->config_json({});
+    const auto& heads = bundled_models().at(json.at("model_type").get<std::string>(), "model_type").heads;
+    return heads.begin()->second.make(json, "config.json", {})->config_json({});
   };
   const nlohmann::json tiny = {{"vocab_size", 8},
                                {"hidden_size", 8},
@@ -122,14 +123,20 @@ TEST(FamilyConfig, EachKeyIsReadAndWrittenByItself) {
                                {"encoder_attention_heads", 2},
                                {"embedding_size", 4},
                                {"max_position_embeddings", 16},
-                               {"decoder_attention_heads", 2}};
-  for (const char* type : {"bert", "roberta", "xlm-roberta", "electra", "distilbert", "bart"}) {
+                               {"decoder_attention_heads", 2},
+                               {"n_embd", 8},
+                               {"n_layer", 1},
+                               {"n_head", 2},
+                               {"n_inner", 4},
+                               {"num_key_value_heads", 1}};
+  for (const char* type :
+       {"bert", "roberta", "xlm-roberta", "electra", "distilbert", "bart", "gpt2", "llama", "mistral"}) {
     nlohmann::json json = tiny;
     json["model_type"] = type;
     const nlohmann::json before = written(json);
     int keys = 0;
     for (const auto& [key, value] : before.items()) {
-      if (key == "model_type" || key == "problem_type" || !(value.is_number() || value.is_string())) continue;
+      if (key == "model_type" || key == "problem_type" || value.is_structured()) continue;
       nlohmann::json wanted = before;
       wanted[key] = changed(value);
       EXPECT_EQ(written(wanted), wanted) << type << ": " << key;

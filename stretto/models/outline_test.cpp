@@ -87,6 +87,15 @@ INSTANTIATE_TEST_SUITE_P(
                       OutlineCase{"distilbert/token", heads::hidden_states},
                       OutlineCase{"bart/gelu", heads::sequence_classification},
                       OutlineCase{"bart/relu_odd", heads::sequence_classification},
+                      OutlineCase{"gpt2/plain", heads::causal_language_model},
+                      OutlineCase{"gpt2/inner_odd", heads::causal_language_model},
+                      OutlineCase{"gpt2/untied", heads::causal_language_model},
+                      OutlineCase{"llama/grouped", heads::causal_language_model},
+                      OutlineCase{"llama/biases", heads::causal_language_model},
+                      OutlineCase{"llama/tied", heads::causal_language_model},
+                      OutlineCase{"llama/mistral", heads::causal_language_model},
+                      OutlineCase{"llama/qwen2", heads::causal_language_model},
+                      OutlineCase{"llama/qwen3", heads::causal_language_model},
                       OutlineCase{"sequence_tagger/lstm_crf", heads::token_classification},
                       OutlineCase{"sequence_tagger/lstm_crf", heads::token_classification, deep},
                       OutlineCase{"sequence_tagger/lstm_crf", heads::token_classification, no_recurrence},
@@ -100,9 +109,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Outlines, AreNotGuessed) {
   const nlohmann::json bert = read_config_json(golden / "bert/gelu/config.json");
-  EXPECT_FALSE(outline_of(bert, "config.json", "CausalLM"));
+  EXPECT_FALSE(outline_of(bert, "config.json", heads::causal_language_model));
   nlohmann::json unknown = bert;
-  unknown["model_type"] = "gpt2";
+  unknown["model_type"] = "t5";
   EXPECT_FALSE(outline_of(unknown, "config.json", heads::hidden_states));
 }
 

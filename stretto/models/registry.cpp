@@ -9,6 +9,8 @@
 #include "stretto/models/bart/model.h"
 #include "stretto/models/bert/model.h"
 #include "stretto/models/distilbert/model.h"
+#include "stretto/models/gpt2/model.h"
+#include "stretto/models/llama/model.h"
 #include "stretto/models/sequence_tagger/model.h"
 #include "stretto/tensor/hf_folder.h"
 
@@ -46,6 +48,12 @@ ModelType bart_type() {
                      {make_bart_sequence_classifier, "classification_head.out_proj.weight"}}}};
 }
 
+ModelType gpt2_type() { return {.name = "gpt2", .heads = {{heads::causal_language_model, {make_gpt2}}}}; }
+
+ModelType llama_type(const LlamaVariant& variant) {
+  return {.name = variant.model_type, .heads = {{heads::causal_language_model, {make_llama}}}};
+}
+
 ModelType sequence_tagger_type() {
   return {.name = SequenceTaggerConfig::model_type,
           .heads = {{heads::token_classification, {make_sequence_tagger, "linear.weight"}}}};
@@ -56,6 +64,8 @@ std::vector<ModelType> bundled_types() {
   std::ranges::transform(bert_variants(), std::back_inserter(types), bert_type);
   types.push_back(distilbert_type());
   types.push_back(bart_type());
+  types.push_back(gpt2_type());
+  std::ranges::transform(llama_variants(), std::back_inserter(types), llama_type);
   types.push_back(sequence_tagger_type());
   return types;
 }

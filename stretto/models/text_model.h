@@ -78,12 +78,26 @@ class SequenceLabeller {
   virtual Tensor probabilities(const Tensor& logits, const Batch& batch) const = 0;
 };
 
+// Predictions of the token behind each row of what forward() computes, for texts read from their beginning.
+class CausalDecoder {
+ public:
+  virtual ~CausalDecoder() = default;
+
+  // Of hidden [T, H], the sum of the cross entropies of `labels` [T] int64, and their number: the token
+  // behind each row, or -100. Logits [T, vocabulary] never exist as a whole.
+  virtual Loss loss(const Tensor& hidden, const Tensor& labels, const nn::Context& context) const = 0;
+
+  // [N, vocabulary] of rows [N, H].
+  virtual Tensor logits(const Tensor& rows) const = 0;
+};
+
 // What only some models have; null: this one has not. Valid as long as the model.
 struct Capabilities {
   const WordReader* word_reader = nullptr;
   const HiddenStates* hidden_states = nullptr;
   const FrozenStates* frozen_states = nullptr;
   const SequenceLabeller* sequence_labeller = nullptr;  // null: tokens are tagged each by itself
+  const CausalDecoder* causal_decoder = nullptr;
 };
 
 class TextModel;
@@ -113,7 +127,7 @@ class TextModel : public torch::nn::Module {
  public:
   // A packed batch of B texts and T tokens (tensor/batch.h) -> logits: [B, labels] of a sequence classification; [T, labels] of
   // a token classification; [T, 2] of question answering, whether the answer begins and whether it ends at each token;
-  // [T, layers * H] of hidden states.
+  // [T, layers * H] of hidden states. Of a causal decoder its last states, [T, H].
   virtual Tensor forward(const Batch& batch, const nn::Context& context) const = 0;
 
   // How the first values of a parameter are drawn where no file has them, such as by nn::InitRule.

@@ -100,7 +100,7 @@ void fill_zeros(float* values, const std::vector<LocalRun>& runs, int64_t row, i
 bool is_weight_of_norm(const torch::nn::Module& model, const std::string& parameter) {
   if (const size_t dot = parameter.find('.'); dot != std::string::npos)
     return is_weight_of_norm(*model.named_children()[parameter.substr(0, dot)], parameter.substr(dot + 1));
-  return parameter == "weight" && dynamic_cast<const LayerNorm*>(&model) != nullptr;
+  return parameter == "weight" && dynamic_cast<const Norm*>(&model) != nullptr;
 }
 
 }  // namespace

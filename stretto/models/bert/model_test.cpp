@@ -172,10 +172,10 @@ TEST(ModelRegistry, UnknownTypesAreRefusedWithTheKnownOnes) {
   };
   EXPECT_EQ(
       error_of(R"({"model_type": "bertt"})"),
-      "m/config.json: model_type: \"bertt\" is not a model_type that stretto has; did you mean \"bert\"? (known: bert, roberta, xlm-roberta, electra, distilbert, bart, sequence-tagger)");
+      "m/config.json: model_type: \"bertt\" is not a model_type that stretto has; did you mean \"bert\"? (known: bert, roberta, xlm-roberta, electra, distilbert, bart, gpt2, llama, mistral, qwen2, qwen3, sequence-tagger)");
   EXPECT_EQ(
       error_of("{}"),
-      "m/config.json: model_type is missing; expected one of: bert, roberta, xlm-roberta, electra, distilbert, bart, sequence-tagger");
+      "m/config.json: model_type is missing; expected one of: bert, roberta, xlm-roberta, electra, distilbert, bart, gpt2, llama, mistral, qwen2, qwen3, sequence-tagger");
   EXPECT_EQ(error_of("[]"), "m/config.json: expected a JSON object, found array");
 }
 

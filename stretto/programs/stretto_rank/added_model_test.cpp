@@ -139,9 +139,9 @@ TEST(AddedModel, IsUnknownToAnotherRegistry) {
       FAIL();
     } catch (const ConfigError& error) {
       EXPECT_THAT(error.what(), HasSubstr("config.json: model_type: \"bag-of-words\" is not a model_type"));
-      EXPECT_THAT(
-          error.what(),
-          HasSubstr("(known: bert, roberta, xlm-roberta, electra, distilbert, bart, sequence-tagger)"));
+      EXPECT_THAT(error.what(),
+                  HasSubstr("(known: bert, roberta, xlm-roberta, electra, distilbert, bart, gpt2, llama, "
+                            "mistral, qwen2, qwen3, sequence-tagger)"));
     }
   });
 }

@@ -1,0 +1,107 @@
+#include "stretto/model_config/gpt2.h"
+
+#include <cmath>
+
+#include "stretto/model_config/config_fields.h"
+#include "stretto/model_config/heads.h"
+#include "stretto/model_config/outline.h"
+#include "stretto/model_config/transformer_sizes.h"
+
+namespace stretto {
+namespace {
+
+const std::vector<ConfigField<Gpt2Config>>& gpt2_fields() {
+  using Config = Gpt2Config;
+  static const std::vector<ConfigField<Config>> table = {
+      {"vocab_size", &Config::vocab_size, 1, max_width},
+      {"n_positions", &Config::n_positions, 1, max_width},
+      {"n_embd", &Config::n_embd, 1, max_width},
+      {"n_layer", &Config::n_layer, 0, max_layers},
+      {"n_head", &Config::n_head, 1, max_width},
+      {"activation_function", &Config::activation_function},
+      {"resid_pdrop", &Config::resid_pdrop},
+      {"embd_pdrop", &Config::embd_pdrop},
+      {"attn_pdrop", &Config::attn_pdrop},
+      {"layer_norm_epsilon", &Config::layer_norm_epsilon},
+      {"initializer_range", &Config::initializer_range, 100},
+      {"scale_attn_weights", &Config::scale_attn_weights},
+      {"scale_attn_by_inverse_layer_idx", &Config::scale_attn_by_inverse_layer_idx},
+      {"reorder_and_upcast_attn", &Config::reorder_and_upcast_attn},
+      {"tie_word_embeddings", &Config::tie_word_embeddings}};
+  return table;
+}
+
+// A null in config.json stands for the default, which has no number.
+const ConfigField<Gpt2Config> inner_field = {"n_inner", &Gpt2Config::n_inner, 1, max_width};
+
+// Names that transformers reads, too.
+void read_aliases(const ConfigJson& json, Gpt2Config& config) {
+  json.read("max_position_embeddings", config.n_positions, 1, max_width);
+  json.read("hidden_size", config.n_embd, 1, max_width);
+  json.read("num_hidden_layers", config.n_layer, 0, max_layers);
+  json.read("num_attention_heads", config.n_head, 1, max_width);
+}
+
+}  // namespace
+
+double Gpt2Config::score_scale(int64_t index) const {
+  const double scale = scale_attn_weights ? 1 / std::sqrt(static_cast<double>(n_embd / n_head)) : 1;
+  return scale_attn_by_inverse_layer_idx ? scale / static_cast<double>(index + 1) : scale;
+}
+
+void Gpt2Config::set_dropout(double p) { resid_pdrop = embd_pdrop = attn_pdrop = p; }
+
+Gpt2Config Gpt2Config::from_json(const nlohmann::json& json, const std::string& source) {
+  const ConfigJson field(json, source);
+  field.require("model_type", "gpt2");
+  field.require("add_cross_attention", false);
+  field.require("quantization_config", nullptr);
+  Gpt2Config config;
+  read_aliases(field, config);
+  read_fields(gpt2_fields(), field, config);
+  inner_field.read(field, config);
+  const NamedSize width = {"n_embd", config.n_embd};
+  check_transformer_sizes(
+      source, width,
+      {{{"vocab_size", config.vocab_size}, width}, {{"n_positions", config.n_positions}, width}},
+      {{.layers = {"n_layer", config.n_layer},
+        .heads = {"n_head", config.n_head},
+        .inner = {"n_inner", config.inner()}}});
+  return config;
+}
+
+nlohmann::json Gpt2Config::to_json(const nlohmann::json& original) const {
+  nlohmann::json json = begin_config_json(original, "gpt2", "GPT2LMHeadModel");
+  write_fields(gpt2_fields(), *this, json);
+  if (n_inner > 0) inner_field.write(*this, json);
+  return json;
+}
+
+std::optional<ModelOutline> Gpt2Config::outline(std::string_view head) const {
+  if (head != heads::causal_language_model) return std::nullopt;
+  ModelOutline outline;
+  // Conv1D: the weight is [in, out].
+  const auto map = [&](const std::string& name, int64_t in, int64_t out) {
+    outline.add(name + ".weight", {in, out}, in * out);
+    outline.add(name + ".bias", {out});
+  };
+  const int64_t of_head = vocab_size * n_embd;
+  outline.add("transformer.wte.weight", {vocab_size, n_embd}, tie_word_embeddings ? of_head : 0);
+  outline.table("transformer.wpe", n_positions, n_embd);
+  for (int64_t i = 0; i < n_layer; ++i) {
+    const std::string layer = fmt::format("transformer.h.{}", i);
+    outline.begin_block(layer);
+    outline.norm(layer + ".ln_1", n_embd);
+    map(layer + ".attn.c_attn", n_embd, 3 * n_embd);
+    map(layer + ".attn.c_proj", n_embd, n_embd);
+    outline.norm(layer + ".ln_2", n_embd);
+    map(layer + ".mlp.c_fc", n_embd, inner());
+    map(layer + ".mlp.c_proj", inner(), n_embd);
+  }
+  outline.begin_block("");
+  outline.norm("transformer.ln_f", n_embd);
+  if (!tie_word_embeddings) outline.add("lm_head.weight", {vocab_size, n_embd}, of_head);
+  return outline;
+}
+
+}  // namespace stretto

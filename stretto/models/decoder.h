@@ -1,0 +1,62 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stretto/models/decoder_layer.h"
+#include "stretto/models/staged.h"
+#include "stretto/models/text_model.h"
+#include "stretto/nn/sharded.h"
+
+namespace stretto {
+
+// A decoder of a family, as its configuration describes it.
+struct DecoderOptions {
+  std::string words, positions, layers, norm;  // names in weight files; `positions` may be empty
+  int64_t vocab_size = 0, max_length = 0;
+  int64_t number_of_layers = 0;
+  bool tied = false;             // the head's weight is the table of words, else lm_head.weight
+  int64_t padding_row = -1;      // of the table of words: lookups do not train it; -1: there is none
+  double embedding_dropout = 0;  // of the sum of words and positions
+  DecoderLayerNames layer_names;
+  DecoderLayerOptions layer;                  // of all layers but for ...
+  std::vector<nn::AttentionRule> rules = {};  // ... their rules, one per layer
+};
+
+// A decoder with a language model's head: embeddings, layers and a last norm as blocks, then the head.
+// Families are configurations of it.
+class Decoder : public TextModel, public Staged, public CausalDecoder {
+ public:
+  // The last states, [T, H].
+  Tensor forward(const Batch& batch, const nn::Context& context) const final;
+
+  int64_t blocks() const final { return std::ssize(layers_) + 2; }
+  nn::Carry run(const Range& range, nn::Carry carry, const Batch& batch,
+                const nn::Context& context) const final;
+
+  Loss loss(const Tensor& hidden, const Tensor& labels, const nn::Context& context) const final;
+  Tensor logits(const Tensor& rows) const final;
+
+  const std::vector<std::string>& labels() const final;  // none
+  TextLimits limits() const final { return {options_.vocab_size, options_.max_length}; }
+  Capabilities capabilities() const final { return {.causal_decoder = this}; }
+
+ protected:
+  explicit Decoder(DecoderOptions options);
+
+  // The angles at the rows of `layout`, for heads of type `dtype`; none by default.
+  virtual nn::Rotation angles(const nn::PackedLayout& layout, at::ScalarType dtype) const;
+
+ private:
+  Tensor embed(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
+  const Tensor& head() const { return head_ ? head_->weight : words_->weight; }
+
+  DecoderOptions options_;
+  std::shared_ptr<nn::Embedding> words_, positions_;  // positions_ may be null
+  std::vector<std::shared_ptr<nn::Sharded<DecoderLayer>>> layers_;
+  std::shared_ptr<nn::Norm> norm_;
+  std::shared_ptr<nn::Linear> head_;  // null if it is tied
+};
+
+}  // namespace stretto

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "stretto/nn/layers.h"
+#include "stretto/nn/rotary.h"
+
+namespace stretto {
+
+// The names of a layer's parts in weight files.
+struct DecoderLayerNames {
+  std::string attention_norm;
+  std::string query, key = {}, value = {};  // `query` alone: one map computes all three, side by side
+  std::string output;
+  std::string query_norm = {}, key_norm = {};  // RMSNorm of each head; none where they are empty
+  std::string mlp_norm, in;
+  std::string factor = {};  // what the activations are multiplied by; none where it is empty
+  std::string out;
+};
+
+struct DecoderLayerOptions {
+  int64_t width = 0, inner = 0;
+  int64_t heads = 0, key_heads = 0;  // consecutive heads of queries share one of keys and values
+  int64_t head_width = 0;
+  bool rms_norm = false;  // else LayerNorm
+  double norm_eps = 0;
+  bool transposed = false;  // weights are [in, out]
+  bool query_bias = false, attention_output_bias = false,
+       mlp_bias = false;  // of queries, keys and values; ...
+  nn::Activation activation = {};
+  nn::AttentionRule rule = {};
+  double dropout = 0;            // of the outputs of attention and MLP
+  double attention_dropout = 0;  // of the attention weights
+  uint64_t first_site = 0;       // number of its first dropout site; it has `sites`
+};
+
+// A pre-norm transformer layer (Xiong et al. 2020), of which the layers of all decoders are variants:
+//   x += dropout(output(attention(norm(x))));  x += dropout(out(activation(in(norm(x))) * factor(norm(x))))
+class DecoderLayer : public torch::nn::Module {
+ public:
+  DecoderLayer(const DecoderLayerNames& names, const DecoderLayerOptions& options);
+
+  // x [T, H], the rows of `layout` -> [T, H]. Queries and keys are rotated, if there is a rotation.
+  Tensor forward(const Tensor& x, const nn::PackedLayout& layout, const nn::Rotation& rotation,
+                 const nn::Context& context) const;
+
+  static constexpr uint64_t sites = 3;  // dropout sites
+
+ private:
+  Tensor attend(const Tensor& x, const nn::PackedLayout& layout, const nn::Rotation& rotation,
+                const nn::Context& context) const;
+
+  DecoderLayerOptions options_;
+  std::shared_ptr<nn::Norm> attention_norm_, mlp_norm_;
+  std::shared_ptr<nn::Linear> query_, key_, value_,
+      output_;                                       // key_ and value_ are null where query_ computes all
+  std::shared_ptr<nn::Norm> query_norm_, key_norm_;  // may be null
+  std::shared_ptr<nn::Linear> in_, factor_, out_;    // factor_ may be null
+};
+
+// The norm that the options name, registered at `path` below `root`.
+std::shared_ptr<nn::Norm> add_norm(torch::nn::Module& root, const std::string& path, int64_t width, bool rms,
+                                   double eps);
+
+}  // namespace stretto

@@ -1,0 +1,183 @@
+#include "stretto/models/decoder_support.h"
+#include "stretto/nn/parameter_values.h"
+
+namespace stretto {
+namespace {
+
+class DecoderGolden : public ::testing::TestWithParam<std::tuple<const char*, nn::Kernels>> {};
+
+void expect_golden(const std::string& folder, const std::string& precision, nn::Kernels kernels,
+                   double tolerance) {
+  const auto golden = golden_of(folder);
+  if (!golden.contains(precision + ".logits")) return;
+  const auto model = load_decoder(folder);
+  model->to(precision == "fp64" ? at::kDouble : at::kFloat);
+  const Batch batch = packed_batch(golden);
+  const nn::Context context = {.kernels = kernels};
+  const Tensor hidden = model->forward(batch, context);
+  EXPECT_LT(relative_difference(model->logits(hidden).detach(), golden.at(precision + ".logits")), tolerance);
+  const Loss loss = model->loss(hidden, batch.at("labels"), context);
+  EXPECT_EQ(loss.count, 37) << "of 41 tokens of 4 sequences";
+  EXPECT_LT(relative_difference(loss.sum.detach(), golden.at(precision + ".loss_sum")), tolerance);
+  loss.sum.backward();
+  expect_golden_gradients(*model, golden, precision, tolerance);
+}
+
+TEST_P(DecoderGolden, LogitsLossAndEveryGradient) {
+  const auto [folder, kernels] = GetParam();
+  expect_golden(folder, "fp64", kernels, 1e-11);
+  expect_golden(folder, "fp32", kernels, 1e-5);
+}
+
+// What a folder written here holds is what is read from it.
+TEST_P(DecoderGolden, ConfigJsonIsReadAgain) {
+  const auto [folder, kernels] = GetParam();
+  const nlohmann::json json = config_of(folder);
+  const auto model = make_decoder(json);
+  const nlohmann::json written = model->config_json(json);
+  EXPECT_EQ(written.at("architectures"), json.at("architectures"));
+  EXPECT_EQ(make_decoder(written)->config_json({}), model->config_json({}));
+}
+
+// Each range of blocks takes what the range before it computed.
+TEST_P(DecoderGolden, PartsAreTheWholeAtEveryCut) {
+  const auto [folder, kernels] = GetParam();
+  const auto model = load_decoder(folder, 0.1);
+  const Batch batch = packed_batch(golden_of(folder));
+  const nn::Context context = {.training = true, .key = 3, .kernels = kernels};
+  const Tensor whole = model->forward(batch, context);
+  for (int64_t cut = 1; cut < model->blocks(); ++cut) {
+    const nn::Carry carry = model->run({0, cut}, {}, batch, context);
+    EXPECT_TRUE(at::equal(model->run({cut, model->blocks()}, carry, batch, context)[0], whole)) << cut;
+  }
+}
+
+const char* const cases[] = {
+    "gpt2/plain",     "gpt2/inverse", "gpt2/inner_odd", "gpt2/untied",   "llama/plain", "llama/grouped",
+    "llama/biases",   "llama/tied",   "llama/linear",   "llama/dynamic", "llama/yarn",  "llama/yarn_scaled",
+    "llama/longrope", "llama/llama3", "llama/partial",  "llama/mistral", "llama/qwen2", "llama/qwen3"};
+
+INSTANTIATE_TEST_SUITE_P(Cases, DecoderGolden,
+                         ::testing::Combine(::testing::ValuesIn(cases),
+                                            ::testing::Values(nn::Kernels::fast, nn::Kernels::reference)));
+
+TEST(Decoder, RecomputedActivationsChangeNoBit) {
+  const Batch batch = packed_batch(golden_of("gpt2/plain"));
+  const auto run = [&](int64_t recompute_every) {
+    const auto model = load_decoder("gpt2/plain", 0.2);
+    const nn::Context context = {.training = true, .key = 7, .recompute_every = recompute_every};
+    const Loss loss = model->loss(model->forward(batch, context), batch.at("labels"), context);
+    loss.sum.backward();
+    std::vector<Tensor> results = {loss.sum.detach()};
+    for (const Tensor& parameter : model->parameters()) results.push_back(parameter.grad());
+    return results;
+  };
+  const auto kept = run(0);
+  for (const int64_t every : {1, 2}) {
+    const auto recomputed = run(every);
+    for (size_t i = 0; i < kept.size(); ++i) EXPECT_TRUE(at::equal(recomputed[i], kept[i])) << i;
+  }
+}
+
+// Dropout in each of its places: of embeddings, attention weights, and the outputs of attention and MLP.
+TEST(Decoder, DropoutOfASampleDoesNotDependOnItsBatchOrKernels) {
+  const auto model = load_decoder("gpt2/plain", 0.2);
+  model->to(at::kDouble);
+  const Batch all = packed_batch(golden_of("gpt2/plain"));
+  const nn::Context context = {.training = true, .key = 5};
+  const Tensor together = model->forward(all, context);
+  const int64_t begin = all.at("cu_seqlens")[1].item<int64_t>(),
+                end = all.at("cu_seqlens")[2].item<int64_t>();
+  Batch alone;
+  for (const char* name : {"input_ids", "position_ids", "samples"})
+    alone.tensors[name] = all.at(name).slice(0, begin, end);
+  alone.tensors["cu_seqlens"] = at::tensor({int64_t{0}, end - begin});
+  const Tensor wanted = together.slice(0, begin, end);
+  EXPECT_LT(relative_difference(model->forward(alone, context), wanted), 1e-12);
+  EXPECT_GT(relative_difference(model->forward(alone, {.training = true, .key = 6}), wanted), 1e-4);
+  EXPECT_GT(relative_difference(model->forward(alone, {}), wanted), 1e-4);
+  EXPECT_LT(
+      relative_difference(
+          model->forward(all, {.training = true, .key = 5, .kernels = nn::Kernels::reference}), together),
+      1e-11);
+}
+
+// Each probability is that of its own places.
+TEST(Decoder, EachDropoutProbabilityIsUsed) {
+  const Batch batch = packed_batch(golden_of("gpt2/plain"));
+  const auto hidden = [&](const char* key) {
+    nlohmann::json config = config_of("gpt2/plain");
+    if (key != nullptr) config[key] = 0.3;
+    const auto model = make_decoder(config);
+    load_weights(*model, decoder_goldens / "gpt2/plain");
+    return model->forward(batch, {.training = true, .key = 1});
+  };
+  const Tensor none = hidden(nullptr);
+  for (const char* key : {"resid_pdrop", "embd_pdrop", "attn_pdrop"})
+    EXPECT_GT(relative_difference(hidden(key), none), 1e-3) << key;
+}
+
+// A family that stretto does not have: what it takes is in this class and the line that registers it.
+class OddDecoder : public Decoder {
+ public:
+  explicit OddDecoder(int64_t vocab_size)
+      : Decoder({.words = "words",
+                 .positions = "places",
+                 .layers = "blocks",
+                 .norm = "end",
+                 .vocab_size = vocab_size,
+                 .max_length = 24,
+                 .number_of_layers = 2,
+                 .tied = true,
+                 .layer_names = {.attention_norm = "norm_1",
+                                 .query = "q",
+                                 .key = "k",
+                                 .value = "v",
+                                 .output = "o",
+                                 .mlp_norm = "norm_2",
+                                 .in = "in",
+                                 .factor = "factor",
+                                 .out = "out"},
+                 .layer = {.width = 12,
+                           .inner = 20,
+                           .heads = 4,
+                           .key_heads = 2,
+                           .head_width = 3,
+                           .norm_eps = 1e-5,
+                           .mlp_bias = true,
+                           .activation = nn::Activation::relu},
+                 .rules = {{.causal = true}, {.causal = true, .window = 4}}}) {}
+
+  nn::InitialValue initial_value(const std::string& parameter) const override {
+    return nn::InitRule{.std = 0.3}.of(*this, parameter);
+  }
+  nlohmann::json config_json(const nlohmann::json& original) const override {
+    return begin_config_json(original, "odd", "OddForCausalLM");
+  }
+};
+
+TEST(Decoder, AFamilyOfAnotherProgramIsAClassAndALine) {
+  ModelRegistry models = bundled_models();
+  const MakeTextModel make = [](const nlohmann::json& config, const std::string& source,
+                                const TextModelOptions&) {
+    int64_t vocab_size = 0;
+    ConfigJson(config, source).read("vocab_size", vocab_size, 1, max_width);
+    return std::make_shared<OddDecoder>(vocab_size);
+  };
+  models.add({.name = "odd", .heads = {{heads::causal_language_model, {make}}}});
+  const auto model = make_text_model(models, heads::causal_language_model,
+                                     {{"model_type", "odd"}, {"vocab_size", 41}}, "config.json");
+  nn::fill_parameters(*model, *initial_values(*model, 1));
+  const CausalDecoder* const decoder = model->capabilities().causal_decoder;
+  ASSERT_NE(decoder, nullptr);
+  const Batch batch = packed_batch(golden_of("gpt2/plain"));
+  const Tensor hidden = model->forward(batch, {});
+  const Loss loss = decoder->loss(hidden, batch.at("labels"), {});
+  loss.sum.backward();
+  EXPECT_TRUE(at::allclose(loss.sum, nn::cross_entropy(decoder->logits(hidden), batch.at("labels")).sum));
+  for (const auto& item : model->named_parameters())
+    EXPECT_GT(item.value().grad().abs().max().item<double>(), 0) << item.key();
+}
+
+}  // namespace
+}  // namespace stretto

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "stretto/model_config/gpt2.h"
+#include "stretto/models/decoder.h"
+
+namespace stretto {
+
+// Hugging Face's GPT2LMHeadModel.
+class Gpt2 : public Decoder {
+ public:
+  explicit Gpt2(const Gpt2Config& config);
+
+  // As in Hugging Face: normal(0, initializer_range), of the maps that are added to the states divided by
+  // sqrt(2 * n_layer); biases are zero, weights of norms one.
+  nn::InitialValue initial_value(const std::string& parameter) const override;
+
+  // Accepts the names of the first files: no "transformer." prefix, and the masks of attention.
+  WeightNames weight_names() const override;
+
+  nlohmann::json config_json(const nlohmann::json& original) const override {
+    return config_.to_json(original);
+  }
+
+ private:
+  Gpt2Config config_;
+};
+
+// For models/registry.h.
+std::shared_ptr<TextModel> make_gpt2(const nlohmann::json& config, const std::string& source,
+                                     const TextModelOptions& options);
+
+}  // namespace stretto
