@@ -39,7 +39,7 @@ Batch BlockDataset::pack(std::span<const int64_t> samples) const {
   const std::vector<int32_t> types(static_cast<size_t>(block_size()));
   std::vector<TokenSequence> sequences;
   for (size_t i = 0; i < blocks.size(); ++i) {
-    const auto& [ids, starts] = blocks[i];
+    const auto& [ids, starts, first_predicted] = blocks[i];
     for (size_t document = 0; document < starts.size(); ++document) {
       const auto begin = static_cast<size_t>(starts[document]);
       const size_t end =
@@ -51,7 +51,16 @@ Batch BlockDataset::pack(std::span<const int64_t> samples) const {
   Batch batch = pack_sequences(sequences, pad_to_multiple_of_);
   batch.sample_ids.assign(samples.begin(), samples.end());
   batch.count = std::ssize(samples);
-  if (!sequences.empty()) batch.tensors["labels"] = next_ids(batch);
+  if (blocks.empty()) return batch;
+  const Tensor labels = next_ids(batch), cu_samples = at::zeros({batch.count + 1}, at::kLong);
+  int64_t row = 0;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i].first_predicted > 1) labels.slice(0, row, row + blocks[i].first_predicted - 1).fill_(ignored_label);
+    row += std::ssize(blocks[i].ids);
+    cu_samples.mutable_data_ptr<int64_t>()[i + 1] = row;
+  }
+  batch.tensors["labels"] = labels;
+  batch.tensors["cu_samples"] = cu_samples;
   return batch;
 }
 

@@ -21,6 +21,7 @@ const std::vector<std::string>& metric_names() {
                                               "recall_micro",
                                               "auroc",
                                               "perplexity",
+                                              "bits_per_byte",
                                               "combined_score",
                                               "matthews_correlation",
                                               "precision",
@@ -47,7 +48,7 @@ Direction direction(std::string_view metric) {
     throw ConfigError("\"{}\" is not a metric{}; metrics are {}", metric, did_you_mean(name, names),
                       fmt::join(names, ", "));
   }
-  return name == "loss" || name == "perplexity" ? Direction::lower : Direction::higher;
+  return name == "loss" || name == "perplexity" || name == "bits_per_byte" ? Direction::lower : Direction::higher;
 }
 
 bool better(std::string_view metric, double a, double b) {

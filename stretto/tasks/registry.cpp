@@ -1,3 +1,4 @@
+#include "stretto/tasks/causal_lm.h"
 #include "stretto/tasks/question_answering.h"
 #include "stretto/tasks/task.h"
 #include "stretto/tasks/text_classification.h"
@@ -17,6 +18,7 @@ const Registry<BundledTask>& bundled_tasks() {
                                                          {"text-classification", make_text_classification},
                                                          {"token-classification", make_token_classification},
                                                          {"question-answering", make_question_answering},
+                                                         {"causal-lm", make_causal_lm},
                                                      });
   return tasks;
 }

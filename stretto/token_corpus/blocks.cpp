@@ -55,7 +55,7 @@ int64_t CorpusBlocks::tokens() const { return (size_ - 1) * options_.block_size 
 
 Block CorpusBlocks::read(int64_t block) const {
   const auto [begin, end] = range(block);
-  Block result{{}, {0}};
+  Block result{{}, {0}, 0};
   result.ids.reserve(static_cast<size_t>(end - begin));
   corpus_->read(begin, end, result.ids);
   if (!options_.separate_documents) return result;

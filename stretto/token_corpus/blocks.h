@@ -14,6 +14,8 @@ struct Block {
   std::vector<int32_t> ids;
   // The index in `ids` where each document, or part of one, begins; the first is 0.
   std::vector<int32_t> starts;
+  // Tokens of `ids` before this index are context: they are not predicted, nor is the first of a document.
+  int32_t first_predicted = 0;
 };
 
 // Blocks of up to so many tokens, each of which can be read without those before it. Thread-safe.

@@ -1,4 +1,5 @@
 #include "stretto/config/task_kind.h"
+#include "stretto/config/tasks/causal_lm.h"
 #include "stretto/config/tasks/question_answering.h"
 #include "stretto/config/tasks/text_classification.h"
 #include "stretto/config/tasks/token_classification.h"
@@ -10,6 +11,7 @@ Registry<TaskKind>& task_kinds() {
                                                 text_classification_kind(),
                                                 token_classification_kind(),
                                                 question_answering_kind(),
+                                                causal_lm_kind(),
                                             });
   return kinds;
 }

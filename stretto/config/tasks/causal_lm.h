@@ -1,0 +1,36 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "stretto/settings/fields.h"
+#include "stretto/settings/one_of.h"
+#include "stretto/token_corpus/documents.h"
+
+namespace stretto {
+
+struct TaskKind;  // config/task_kind.h
+
+// causal_lm.blocks: how documents become blocks of data.max_length tokens.
+enum class BlockKind { documents, stream, run_clm };
+constexpr auto names_of(BlockKind) {
+  return std::to_array<std::string_view>({"documents", "stream", "run-clm"});
+}
+
+// The section causal_lm: language models that predict the next token.
+struct CausalLmConfig {
+  settings::OneOf<BlockKind> blocks = BlockKind::documents;
+  settings::OneOf<token_corpus::DocumentRule> document = token_corpus::DocumentRule::file;
+  bool keep_newlines = false;
+  bool append_eos = true;
+  std::optional<int64_t> stride = std::nullopt;
+
+  void fields(settings::Fields& field);
+  bool operator==(const CausalLmConfig&) const = default;
+};
+
+TaskKind causal_lm_kind();
+
+}  // namespace stretto

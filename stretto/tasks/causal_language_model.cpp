@@ -1,0 +1,68 @@
+#include "stretto/tasks/causal_language_model.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "stretto/base/error.h"
+#include "stretto/model_config/heads.h"
+
+namespace stretto {
+namespace {
+
+// Rows whose logits are in memory at a time during evaluation.
+constexpr int64_t rows_at_once = 256;
+
+// [N, 2] fp64: for each of the rows [N, H] the cross entropy of its label, and whether the label has the largest
+// logit.
+Tensor score(const CausalDecoder& decoder, const Tensor& rows, const Tensor& labels) {
+  const Tensor scores = at::empty({rows.size(0), 2}, at::dtype(at::kDouble).device(rows.device()));
+  for (int64_t begin = 0; begin < rows.size(0); begin += rows_at_once) {
+    const int64_t end = std::min(begin + rows_at_once, rows.size(0));
+    const Tensor logits = decoder.logits(rows.slice(0, begin, end)).to(at::kFloat);
+    const Tensor wanted = labels.slice(0, begin, end);
+    const Tensor part = scores.slice(0, begin, end);
+    part.select(1, 0).copy_(logits.logsumexp(1) - logits.gather(1, wanted.unsqueeze(1)).squeeze(1));
+    part.select(1, 1).copy_(logits.argmax(1).eq(wanted));
+  }
+  return scores;
+}
+
+}  // namespace
+
+CausalLanguageModel::CausalLanguageModel(const ModelConfig& config, uint64_t seed, const ModelRegistry& models)
+    : ModelModule(config, heads::causal_language_model, {}, seed, models) {
+  if (net().capabilities().causal_decoder == nullptr)
+    throw ConfigError("the model has a head for language modelling but is not a causal decoder");
+}
+
+Loss CausalLanguageModel::training_step(const Batch& batch, StepContext& context) {
+  return decoder().loss(net().forward(batch, context.forward), batch.at("labels"), context.forward);
+}
+
+Tensor CausalLanguageModel::validation_step(const Batch& batch, StepContext& context) {
+  const Tensor hidden = net().forward(batch, context.forward);
+  const Tensor& labels = batch.at("labels");
+  const Tensor predicted = labels.ge(0).nonzero().squeeze(1);
+  const Tensor scores =
+      score(decoder(), hidden.index_select(0, predicted), labels.index_select(0, predicted)).cpu();
+  // Row r belongs to the sample whose first row is the last one not behind r.
+  const Tensor begins = batch.at("cu_samples").cpu();
+  const Tensor samples = at::bucketize(predicted.cpu(), begins.slice(0, 1), /*out_int32=*/false, /*right=*/true);
+  const Tensor rows = at::zeros({batch.count, 3}, at::kDouble);
+  const Tensor ones = at::ones({scores.size(0)}, at::kDouble);
+  rows.index_add_(0, samples, at::stack({scores.select(1, 0), ones, scores.select(1, 1)}, 1));
+  return rows;
+}
+
+Metrics CausalLanguageModel::metrics(const Tensor& rows) const {
+  const Tensor sums = rows.sum(0);
+  const double count = sums[1].item<double>();
+  if (count == 0) throw DataError("no token is predicted: every document or block has one token only");
+  const double loss = sums[0].item<double>() / count;
+  Metrics metrics = {
+      {"loss", loss}, {"perplexity", std::exp(loss)}, {"accuracy", sums[2].item<double>() / count}};
+  if (bytes_per_token_ > 0) metrics["bits_per_byte"] = loss / std::numbers::ln2 / bytes_per_token_;
+  return metrics;
+}
+
+}  // namespace stretto
