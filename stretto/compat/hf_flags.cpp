@@ -131,7 +131,8 @@ std::vector<Flag> make_flags() {
   };
   const auto max_eval_samples = [](ScriptState& state, const std::string& value) {
     state.plan.max_eval_samples = value;
-    if (state.has("validation_file")) state.recipe.set("data.max_validation_samples", quoted(value));
+    if (state.has("validation_file") || state.script == Script::clm)
+      state.recipe.set("data.max_validation_samples", quoted(value));
   };
   return {
       // the model and the data
@@ -157,6 +158,9 @@ std::vector<Flag> make_flags() {
       setting("max_answer_length", "question_answering.max_answer_length"),
       setting("null_score_diff_threshold", "question_answering.null_score_diff_threshold"),
       {"label_smoothing_factor", false, use_smoothing},
+      setting("block_size", "data.max_length"),
+      boolean("keep_linebreaks", "causal_lm.keep_newlines"),
+      read_later("validation_split_percentage"),
       // what is done
       stage("do_train", &ScriptPlan::train),
       stage("do_eval", &ScriptPlan::evaluate),

@@ -1,22 +1,56 @@
 #include "stretto/compat/hf_script.h"
 
 #include "stretto/base/error.h"
+#include "stretto/base/strings.h"
 #include "stretto/compat/hf_flags.h"
 
 namespace stretto::compat {
 namespace {
 
-// Sets defaults of the scripts that differ from those of recipes.
+const char* task_of(Script script) {
+  switch (script) {
+    case Script::glue:
+      return "text-classification";
+    case Script::ner:
+      return "token-classification";
+    case Script::clm:
+      return "causal-lm";
+    default:
+      return "question-answering";
+  }
+}
+
+// Without a validation file run_clm.py validates on the first lines of the training file.
+void split_training_file(ScriptState& state) {
+  ScriptPlan& plan = state.plan;
+  if (state.script != Script::clm || plan.validation || !state.has("train_file")) return;
+  const std::string text = state.value("validation_split_percentage", "5");
+  const auto percentage = parse_double(text);
+  if (!percentage || *percentage <= 0 || *percentage >= 100)
+    throw ConfigError("--validation_split_percentage {}: expected a number between 0 and 100", text);
+  plan.split_percentage = *percentage;
+  plan.split_file = state.given.at("train_file");
+  const std::string extension = plan.split_file.extension().string();
+  plan.split_folder = plan.output_dir / "data";
+  plan.validation = plan.split_folder / ("validation" + extension);
+  state.set_for("train_file", "data.train", quoted((plan.split_folder / ("train" + extension)).string()));
+}
+
+// Defaults of the scripts that differ from those of recipes.
 void set_defaults(ScriptState& state) {
   RecipeText& recipe = state.recipe;
-  recipe.set("task", state.script == Script::glue  ? "text-classification"
-                     : state.script == Script::ner ? "token-classification"
-                                                   : "question-answering");
-  recipe.set("data.max_length", state.script == Script::qa ? "384" : "128");
+  recipe.set("task", task_of(state.script));
+  if (state.script != Script::clm) recipe.set("data.max_length", state.script == Script::qa ? "384" : "128");
   if (state.script == Script::qa) recipe.set("question_answering.version_2_with_negative", "false");
   if (state.script == Script::ner) {
     recipe.set("token_classification.long_sentences", "cut");
     recipe.set("token_classification.tag_names", "[\"*\"]");
+  }
+  if (state.script == Script::clm) {
+    recipe.set("causal_lm.blocks", "run-clm");
+    recipe.set("causal_lm.document", "line");
+    recipe.set("causal_lm.keep_newlines", "true");
+    recipe.set("causal_lm.append_eos", "false");
   }
   recipe.set("training.epochs", "3");
   recipe.set("training.batch_size", "8");
@@ -31,11 +65,17 @@ void use_files(ScriptState& state) {
   ScriptPlan& plan = state.plan;
   if (!plan.model.empty()) state.set_for("model_name_or_path", "model.path", quoted(plan.model.string()));
   if (plan.train) require_flag(state, "train_file", "by --do_train");
-  if (plan.evaluate) require_flag(state, "validation_file", "by --do_eval");
+  split_training_file(state);
+  if (plan.evaluate && !plan.validation) require_flag(state, "validation_file", "by --do_eval");
+  if (plan.predict && state.script == Script::clm)
+    throw ConfigError("--do_predict: run_clm.py predicts nothing; pass --do_eval with a --validation_file");
   if (plan.predict) require_flag(state, "test_file", "by --do_predict");
   if (!plan.train && !plan.evaluate && !plan.predict)
     throw ConfigError("there is nothing to do; pass --do_train, --do_eval or --do_predict");
-  if (plan.validation) state.set_for("validation_file", "data.validation", quoted(plan.validation->string()));
+  if (!plan.split_file.empty())
+    state.recipe.set("data.validation", quoted(plan.validation->string()));
+  else if (plan.validation)
+    state.set_for("validation_file", "data.validation", quoted(plan.validation->string()));
   if (plan.test) state.set_for("test_file", "data.test", quoted(plan.test->string()));
 }
 

@@ -48,7 +48,8 @@ Direction direction(std::string_view metric) {
     throw ConfigError("\"{}\" is not a metric{}; metrics are {}", metric, did_you_mean(name, names),
                       fmt::join(names, ", "));
   }
-  return name == "loss" || name == "perplexity" || name == "bits_per_byte" ? Direction::lower : Direction::higher;
+  return name == "loss" || name == "perplexity" || name == "bits_per_byte" ? Direction::lower
+                                                                           : Direction::higher;
 }
 
 bool better(std::string_view metric, double a, double b) {

@@ -29,7 +29,8 @@ Tensor score(const CausalDecoder& decoder, const Tensor& rows, const Tensor& lab
 
 }  // namespace
 
-CausalLanguageModel::CausalLanguageModel(const ModelConfig& config, uint64_t seed, const ModelRegistry& models)
+CausalLanguageModel::CausalLanguageModel(const ModelConfig& config, uint64_t seed,
+                                         const ModelRegistry& models)
     : ModelModule(config, heads::causal_language_model, {}, seed, models) {
   if (net().capabilities().causal_decoder == nullptr)
     throw ConfigError("the model has a head for language modelling but is not a causal decoder");
@@ -47,7 +48,8 @@ Tensor CausalLanguageModel::validation_step(const Batch& batch, StepContext& con
       score(decoder(), hidden.index_select(0, predicted), labels.index_select(0, predicted)).cpu();
   // Row r belongs to the sample whose first row is the last one not behind r.
   const Tensor begins = batch.at("cu_samples").cpu();
-  const Tensor samples = at::bucketize(predicted.cpu(), begins.slice(0, 1), /*out_int32=*/false, /*right=*/true);
+  const Tensor samples =
+      at::bucketize(predicted.cpu(), begins.slice(0, 1), /*out_int32=*/false, /*right=*/true);
   const Tensor rows = at::zeros({batch.count, 3}, at::kDouble);
   const Tensor ones = at::ones({scores.size(0)}, at::kDouble);
   rows.index_add_(0, samples, at::stack({scores.select(1, 0), ones, scores.select(1, 1)}, 1));

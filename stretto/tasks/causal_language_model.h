@@ -8,7 +8,8 @@ namespace stretto {
 class CausalLanguageModel : public ModelModule {
  public:
   // As ModelModule. Throws ConfigError for a model that is not a causal decoder.
-  CausalLanguageModel(const ModelConfig& config, uint64_t seed, const ModelRegistry& models = bundled_models());
+  CausalLanguageModel(const ModelConfig& config, uint64_t seed,
+                      const ModelRegistry& models = bundled_models());
 
   // The bytes of text per token of the data that are evaluated from now on; 0: not known, and no bits per byte.
   void evaluate_on(double bytes_per_token) { bytes_per_token_ = bytes_per_token; }

@@ -65,8 +65,9 @@ class TextBlocks : public data::BlockDataset {
 class CausalLm : public FineTuning<TextSource, TextBlocks, CausalLanguageModel> {
  public:
   explicit CausalLm(const TaskContext& context)
-      : FineTuning(context,
-                   {.head = "language modelling", .unlabelled = "has no text", .predictions = "losses.jsonl"}),
+      : FineTuning(
+            context,
+            {.head = "language modelling", .unlabelled = "has no text", .predictions = "losses.jsonl"}),
         settings_(recipe_.task_settings.as<CausalLmConfig>()) {}
 
  private:
@@ -147,9 +148,10 @@ std::unique_ptr<TextBlocks> CausalLm::tokenize(const TextSource& source, const T
   int64_t count = at(source.end) - first;
   if (const auto most = most_blocks(is_scored)) count = std::min(count, *most);
   if (count <= 0) {
-    throw ConfigError("{}: {} of {} tokens leave none for {}; set data.max_length or data.validation_split lower",
-                      source.name, counted(blocks->size(), "block"), blocks->block_size(),
-                      is_scored ? "validation" : "training");
+    throw ConfigError(
+        "{}: {} of {} tokens leave none for {}; set data.max_length or data.validation_split lower",
+        source.name, counted(blocks->size(), "block"), blocks->block_size(),
+        is_scored ? "validation" : "training");
   }
   return std::make_unique<TextBlocks>(
       corpus, std::make_shared<token_corpus::BlockRange>(blocks, first, count), recipe_.data.pad_to_multiple_of);
@@ -157,8 +159,8 @@ std::unique_ptr<TextBlocks> CausalLm::tokenize(const TextSource& source, const T
 
 void CausalLm::describe(const TextSource& source, const TextBlocks& dataset) const {
   const token_corpus::Manifest& manifest = dataset.manifest();
-  log::info("data       {}: {} of up to {} tokens, of a text of {} tokens in {}, {:.2f} bytes per token", source.name,
-            counted(dataset.size(), "block"), recipe_.data.max_length, manifest.tokens,
+  log::info("data       {}: {} of up to {} tokens, of a text of {} tokens in {}, {:.2f} bytes per token",
+            source.name, counted(dataset.size(), "block"), recipe_.data.max_length, manifest.tokens,
             counted(manifest.documents, "document"),
             static_cast<double>(manifest.text_bytes) / static_cast<double>(manifest.tokens));
 }
@@ -178,6 +180,8 @@ TestResults CausalLm::write_results(const TextSource&, const CausalLanguageModel
 
 }  // namespace
 
-std::unique_ptr<Task> make_causal_lm(const TaskContext& context) { return std::make_unique<CausalLm>(context); }
+std::unique_ptr<Task> make_causal_lm(const TaskContext& context) {
+  return std::make_unique<CausalLm>(context);
+}
 
 }  // namespace stretto

@@ -12,6 +12,7 @@
 #include "stretto/programs/stretto/earlier_run.h"
 #include "stretto/programs/stretto/rank_program.h"
 #include "stretto/programs/stretto/script_results.h"
+#include "stretto/programs/stretto/split_lines.h"
 #include "stretto/programs/stretto/verbs.h"
 #include "stretto/weights/hub_cache.h"
 
@@ -63,6 +64,7 @@ class Stages {
     const bool replaces = replaces_earlier_run(plan_);
     const std::filesystem::path model = plan_.train ? plan_.model : evaluated_model(plan_);
     earlier_.begin(replaces);
+    split_lines(plan_);
     if (!plan_.train) link_model(plan_, model);
     if (plan_.train && !done(Verb::train, {})) return code_;
     if (plan_.train) results_.add_training();
@@ -171,6 +173,8 @@ void add_run_scripts(CLI::App& app, int& exit_code) {
              Script::ner);
   add_script(app, exit_code, "run-qa", "Train and evaluate by the flags of Hugging Face's run_qa.py",
              Script::qa);
+  add_script(app, exit_code, "run-clm",
+             "Train and evaluate a language model by the flags of Hugging Face's run_clm.py", Script::clm);
   add_script(
       app, exit_code, "run-flair-ner",
       "Train and evaluate by the flags of the script custom_run_ner.py for Flair, or by one .json file of them",

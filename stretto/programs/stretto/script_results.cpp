@@ -78,7 +78,7 @@ void ScriptResults::add_training() {
 
 Json ScriptResults::task_metrics(const Json& results) const {
   if (script_ == compat::Script::qa) return results;
-  if (script_ == compat::Script::glue) return plain_metrics(results);
+  if (script_ == compat::Script::glue || script_ == compat::Script::clm) return plain_metrics(results);
   return ner_metrics(results, plan_.entity_level);
 }
 
@@ -89,8 +89,9 @@ void ScriptResults::add_test(const std::string& stage) {
   const Json named = task_metrics(results);
   Json metrics = Json::object();
   for (const auto& [name, value] : named.items()) {
-    // run_qa prints the metrics of the official scripts without a prefix.
-    const bool bare = script_ == compat::Script::qa && name != "loss";
+    // run_qa does not prefix the metrics of the official scripts in what it prints.
+    // and run_clm not the perplexity.
+    const bool bare = (script_ == compat::Script::qa && name != "loss") || name == "perplexity";
     metrics[(bare ? "" : stage + "_") + name] = value;
   }
   const Json summary = read_json(run() / "test_summary.json");
@@ -112,7 +113,8 @@ void ScriptResults::add(const std::string& stage, const Json& metrics) {
   size_t width = 0;
   for (const auto& [name, value] : metrics.items()) {
     width = std::max(width, name.size());
-    const bool has_prefix = name == "epoch" || name.starts_with(stage + "_");
+    const bool is_bare = script_ == compat::Script::clm && name == "perplexity";
+    const bool has_prefix = name == "epoch" || is_bare || name.starts_with(stage + "_");
     prefixed[has_prefix ? name : stage + "_" + name] = value;
   }
   std::cout << "***** " << stage << " metrics *****\n";

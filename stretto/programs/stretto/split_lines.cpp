@@ -1,0 +1,47 @@
+#include "stretto/programs/stretto/split_lines.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+
+namespace stretto::cli {
+namespace {
+
+void write_if_changed(const std::filesystem::path& path, std::string_view content) {
+  if (std::filesystem::exists(path) && MappedFile(path).text() == content) return;
+  write_file_atomic(path, std::string(content));
+}
+
+}  // namespace
+
+void split_lines(const compat::ScriptPlan& plan) {
+  if (plan.split_file.empty()) return;
+  if (std::filesystem::weakly_canonical(plan.split_file).parent_path() ==
+      std::filesystem::weakly_canonical(plan.split_folder)) {
+    throw ConfigError(
+        "--train_file {}: its parts for training and validation would be written there; pass another --output_dir",
+        plan.split_file.string());
+  }
+  const MappedFile file(plan.split_file);
+  const std::string_view text = file.text();
+  const auto breaks = std::ranges::count(text, '\n');
+  const auto lines = breaks + (!text.empty() && text.back() != '\n');
+  const auto first =
+      static_cast<int64_t>(std::nearbyint(static_cast<double>(lines) * plan.split_percentage / 100));
+  if (first < 1 || first >= lines) {
+    throw ConfigError(
+        "{}: {} lines cannot be split into {} % for validation and the rest; pass --validation_file",
+        plan.split_file.string(), lines, plan.split_percentage);
+  }
+  size_t end = 0;
+  for (int64_t line = 0; line < first; ++line) end = text.find('\n', end) + 1;
+  const std::string extension = plan.split_file.extension().string();
+  make_folders(plan.split_folder);
+  write_if_changed(plan.split_folder / ("validation" + extension), text.substr(0, end));
+  write_if_changed(plan.split_folder / ("train" + extension), text.substr(end));
+}
+
+}  // namespace stretto::cli

@@ -1,0 +1,54 @@
+#include "stretto/programs/stretto/split_lines.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/temp_folder.h"
+
+namespace stretto::cli {
+namespace {
+
+class SplitLines : public ::testing::Test {
+ protected:
+  compat::ScriptPlan plan(const std::string& text, double percentage) const {
+    compat::ScriptPlan plan;
+    plan.split_file = folder_.path() / "corpus.txt";
+    plan.split_folder = folder_.path() / "out/data";
+    plan.split_percentage = percentage;
+    write_file_atomic(plan.split_file, text);
+    return plan;
+  }
+  std::string part(const std::string& name) const { return read_file(folder_.path() / "out/data" / name); }
+
+  TempFolder folder_;
+};
+
+TEST_F(SplitLines, TheFirstLinesAreForValidation) {
+  split_lines(plan("a\nb\n\nc\nd", 40));
+  EXPECT_EQ(part("validation.txt"), "a\nb\n");
+  EXPECT_EQ(part("train.txt"), "\nc\nd");
+}
+
+// datasets rounds half a line to the even number.
+TEST_F(SplitLines, RoundsAsDatasetsDoes) {
+  split_lines(plan("1\n2\n3\n4\n5\n", 50));
+  EXPECT_EQ(part("validation.txt"), "1\n2\n");
+}
+
+TEST_F(SplitLines, RefusesWhatLeavesAPartEmpty) {
+  EXPECT_THROW(split_lines(plan("a\nb\n", 5)), ConfigError);
+  EXPECT_THROW(split_lines(plan("", 50)), ConfigError);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "out"));
+}
+
+TEST_F(SplitLines, NeverOverwritesTheTrainingFile) {
+  compat::ScriptPlan same = plan("a\nb\nc\n", 34);
+  same.split_folder = folder_.path();
+  EXPECT_THROW(split_lines(same), ConfigError);
+  EXPECT_EQ(read_file(same.split_file), "a\nb\nc\n");
+}
+
+}  // namespace
+}  // namespace stretto::cli
