@@ -21,13 +21,18 @@ std::string download_hint(const std::string& setting, const std::filesystem::pat
   return setting == "model.path" || setting == "tokenizer.path" ? hub::pull_hint(path) : "";
 }
 
-// Throws ConfigError unless `path` exists and is a file; models and tokenizers may be folders.
+// Models, tokenizers and, for some tasks, data.
+bool may_be_folder(const Recipe& recipe, const std::string& setting) {
+  return setting == "model.path" || setting == "tokenizer.path" ||
+         (setting.starts_with("data.") && task_kind(recipe).reads_corpora);
+}
+
+// Throws ConfigError unless `path` exists and is a file, or a folder where that may be.
 void require_file(const Recipe& recipe, const std::string& setting, const std::filesystem::path& path) {
   std::error_code failed;
   const auto status = std::filesystem::status(path, failed);
   if (std::filesystem::exists(status)) {
-    const bool may_be_folder = setting == "model.path" || setting == "tokenizer.path";
-    if (std::filesystem::is_regular_file(status) || may_be_folder) return;
+    if (std::filesystem::is_regular_file(status) || may_be_folder(recipe, setting)) return;
     throw ConfigError("{}: {} is {}; expected a file", recipe.origins.label(setting), path.string(),
                       std::filesystem::is_directory(status)
                           ? "a folder"

@@ -55,7 +55,8 @@ Batch BlockDataset::pack(std::span<const int64_t> samples) const {
   const Tensor labels = next_ids(batch), cu_samples = at::zeros({batch.count + 1}, at::kLong);
   int64_t row = 0;
   for (size_t i = 0; i < blocks.size(); ++i) {
-    if (blocks[i].first_predicted > 1) labels.slice(0, row, row + blocks[i].first_predicted - 1).fill_(ignored_label);
+    if (blocks[i].first_predicted > 1)
+      labels.slice(0, row, row + blocks[i].first_predicted - 1).fill_(ignored_label);
     row += std::ssize(blocks[i].ids);
     cu_samples.mutable_data_ptr<int64_t>()[i + 1] = row;
   }

@@ -12,10 +12,10 @@
 #include "stretto/data/block_dataset.h"
 #include "stretto/tasks/causal_language_model.h"
 #include "stretto/tasks/fine_tuning.h"
-#include "stretto/trainer/folder/run_folder.h"
 #include "stretto/token_corpus/block_range.h"
 #include "stretto/token_corpus/tokenize.h"
 #include "stretto/token_corpus/windows.h"
+#include "stretto/trainer/folder/run_folder.h"
 
 namespace stretto {
 namespace {
@@ -30,6 +30,18 @@ struct TextSource {
   std::string content;        // a hash
   double begin = 0, end = 1;  // shares of the blocks
 };
+
+token_corpus::DocumentRule rule_of(TextDocument document) {
+  switch (document) {
+    case TextDocument::line:
+      return token_corpus::DocumentRule::line;
+    case TextDocument::blank_line:
+      return token_corpus::DocumentRule::blank_line;
+    case TextDocument::file:
+      break;
+  }
+  return token_corpus::DocumentRule::file;
+}
 
 std::string hash_of_file(const std::filesystem::path& path) {
   constexpr int64_t part_bytes = int64_t{1} << 20;
@@ -92,7 +104,12 @@ class CausalLm : public FineTuning<TextSource, TextBlocks, CausalLanguageModel> 
   TestResults write_results(const TextSource& source, const CausalLanguageModel& module, const Tensor& rows,
                             const Metrics& metrics) const override;
 
-  std::shared_ptr<const Blocks> blocks_of(const std::shared_ptr<const Corpus>& corpus) const;
+  // Unset, the task's default, as far as the model has positions.
+  int64_t max_length(const TextModel& model) const override {
+    if (recipe_.origins.given("data.max_length")) return recipe_.data.max_length;
+    return std::min(recipe_.data.max_length, model.limits().max_length);
+  }
+  std::shared_ptr<const Blocks> blocks_of(const std::shared_ptr<const Corpus>& corpus, int32_t length) const;
   std::optional<int64_t> most_blocks(bool is_scored) const;
 
   const CausalLmConfig& settings_;
@@ -110,10 +127,12 @@ CausalLm::TrainingFiles CausalLm::read_for_training() {
   return files;
 }
 
-std::shared_ptr<const Blocks> CausalLm::blocks_of(const std::shared_ptr<const Corpus>& corpus) const {
-  const auto length = static_cast<int32_t>(recipe_.data.max_length);
-  if (is_test_ && settings_.stride)
-    return std::make_shared<token_corpus::Windows>(corpus, length, static_cast<int32_t>(*settings_.stride));
+std::shared_ptr<const Blocks> CausalLm::blocks_of(const std::shared_ptr<const Corpus>& corpus,
+                                                  int32_t length) const {
+  if (is_test_ && settings_.stride) {
+    const auto stride = static_cast<int32_t>(std::min<int64_t>(*settings_.stride, length));
+    return std::make_shared<token_corpus::Windows>(corpus, length, stride);
+  }
   if (settings_.blocks == BlockKind::run_clm)
     return std::make_shared<token_corpus::CorpusBlocks>(corpus, token_corpus::run_clm_blocks(length));
   return std::make_shared<token_corpus::CorpusBlocks>(
@@ -126,11 +145,11 @@ std::optional<int64_t> CausalLm::most_blocks(bool is_scored) const {
   return is_scored ? recipe_.data.max_validation_samples : recipe_.data.max_train_samples;
 }
 
-std::unique_ptr<TextBlocks> CausalLm::tokenize(const TextSource& source, const TextModel&,
+std::unique_ptr<TextBlocks> CausalLm::tokenize(const TextSource& source, const TextModel& model,
                                                const text::Tokenizer& tokenizer, bool is_scored) const {
   const std::filesystem::path cache = recipe_.data.cache.value_or(recipe_.output / "cache");
   const auto corpus = token_corpus::open_corpus(source.path, tokenizer, tokenizer_path_, cache,
-                                                {.documents = {.rule = settings_.document,
+                                                {.documents = {.rule = rule_of(settings_.document),
                                                                .keep_newlines = settings_.keep_newlines,
                                                                .column = recipe_.data.text.value_or("text")},
                                                  .eos = settings_.append_eos,
@@ -140,7 +159,7 @@ std::unique_ptr<TextBlocks> CausalLm::tokenize(const TextSource& source, const T
                                                            {"eos_token", "tokenizer.path"},
                                                            {"overwrite", "data.cache"},
                                                            {"output", "data.cache"}}});
-  const auto blocks = blocks_of(corpus);
+  const auto blocks = blocks_of(corpus, static_cast<int32_t>(max_length(model)));
   const auto at = [&](double share) {
     return static_cast<int64_t>(std::llround(share * static_cast<double>(blocks->size())));
   };
@@ -153,14 +172,15 @@ std::unique_ptr<TextBlocks> CausalLm::tokenize(const TextSource& source, const T
         source.name, counted(blocks->size(), "block"), blocks->block_size(),
         is_scored ? "validation" : "training");
   }
-  return std::make_unique<TextBlocks>(
-      corpus, std::make_shared<token_corpus::BlockRange>(blocks, first, count), recipe_.data.pad_to_multiple_of);
+  return std::make_unique<TextBlocks>(corpus,
+                                      std::make_shared<token_corpus::BlockRange>(blocks, first, count),
+                                      recipe_.data.pad_to_multiple_of);
 }
 
 void CausalLm::describe(const TextSource& source, const TextBlocks& dataset) const {
   const token_corpus::Manifest& manifest = dataset.manifest();
   log::info("data       {}: {} of up to {} tokens, of a text of {} tokens in {}, {:.2f} bytes per token",
-            source.name, counted(dataset.size(), "block"), recipe_.data.max_length, manifest.tokens,
+            source.name, counted(dataset.size(), "block"), dataset.block_size(), manifest.tokens,
             counted(manifest.documents, "document"),
             static_cast<double>(manifest.text_bytes) / static_cast<double>(manifest.tokens));
 }

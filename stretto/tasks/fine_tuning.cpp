@@ -26,17 +26,17 @@ std::vector<Input> inputs_of(const text::Tokenizer& tokenizer, const TextModel& 
   return inputs;
 }
 
-void check_fit(const Recipe& recipe, const text::Tokenizer& tokenizer, const TextModel& model) {
+void check_fit(const Recipe& recipe, const text::Tokenizer& tokenizer, const TextModel& model,
+               int64_t sample_length) {
   const auto [vocab_size, max_length] = model.limits();
   if (tokenizer.vocab_size() > vocab_size) {
     throw ConfigError(
         "the tokenizer has ids up to {}, but the model's vocab_size is {}; set tokenizer.path to the tokenizer of model.path",
         tokenizer.vocab_size() - 1, vocab_size);
   }
-  if (recipe.data.max_length > max_length) {
+  if (sample_length > max_length) {
     throw ConfigError("{}: {} exceeds the {} positions of the model; set it to {} at most",
-                      recipe.origins.label("data.max_length"), recipe.data.max_length, max_length,
-                      max_length);
+                      recipe.origins.label("data.max_length"), sample_length, max_length, max_length);
   }
 }
 
@@ -58,7 +58,7 @@ void FineTuningProgram::check_inputs(const text::Tokenizer& tokenizer, const Tex
   for (const ReadFile& file : files)
     inputs.push_back({file.setting, "contents " + file.content_hash, file.name});
   require_same_inputs(mesh_.world(), inputs);
-  check_fit(recipe_, tokenizer, model);
+  check_fit(recipe_, tokenizer, model, max_length(model));
 }
 
 void FineTuningProgram::ship_tokenizer(ModelModule& module, const std::filesystem::path& folder,

@@ -59,8 +59,10 @@ class FineTuningProgram : public Task {
 
   // The tokenizer in `folder`, as the recipe's tokenizer section says.
   text::Tokenizer load_tokenizer(const std::filesystem::path& folder) const;
-  // Throws ConfigError if ranks have read different inputs, or if the tokenizer's ids or data.max_length
-  // exceed what the model has. Collective.
+  // The most tokens of a sample: data.max_length, unless a task takes what the model has.
+  virtual int64_t max_length(const TextModel&) const { return recipe_.data.max_length; }
+  // Throws ConfigError if ranks have read different inputs, or if the tokenizer's ids or max_length() exceed
+  // what the model has. Collective.
   void check_inputs(const text::Tokenizer& tokenizer, const TextModel& model,
                     const std::vector<ReadFile>& files) const;
   // Makes Module::save copy the tokenizer.

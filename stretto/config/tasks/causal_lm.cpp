@@ -18,7 +18,7 @@ void check_causal_lm(const Recipe& recipe) {
         "{}: windows of {} tokens that begin {} tokens apart leave tokens out; set it to data.max_length at most",
         recipe.origins.label("causal_lm.stride"), recipe.data.max_length, *settings.stride);
   }
-  if (settings.keep_newlines && settings.document != token_corpus::DocumentRule::line) {
+  if (settings.keep_newlines && settings.document != TextDocument::line) {
     throw ConfigError("{}: it has a meaning with causal_lm.document: line only; remove it, or set that",
                       recipe.origins.label("causal_lm.keep_newlines"));
   }
@@ -49,7 +49,8 @@ TaskKind causal_lm_kind() {
           .default_monitor = [](const Recipe&) { return "loss"; },
           .check = check_causal_lm,
           .max_length = usual_block,
-          .draws_validation = true};
+          .draws_validation = true,
+          .reads_corpora = true};
 }
 
 }  // namespace stretto

@@ -7,7 +7,6 @@
 
 #include "stretto/settings/fields.h"
 #include "stretto/settings/one_of.h"
-#include "stretto/token_corpus/documents.h"
 
 namespace stretto {
 
@@ -19,10 +18,16 @@ constexpr auto names_of(BlockKind) {
   return std::to_array<std::string_view>({"documents", "stream", "run-clm"});
 }
 
+// causal_lm.document: what a document of a plain text file is.
+enum class TextDocument { file, line, blank_line };
+constexpr auto names_of(TextDocument) {
+  return std::to_array<std::string_view>({"file", "line", "blank-line"});
+}
+
 // The section causal_lm: language models that predict the next token.
 struct CausalLmConfig {
   settings::OneOf<BlockKind> blocks = BlockKind::documents;
-  settings::OneOf<token_corpus::DocumentRule> document = token_corpus::DocumentRule::file;
+  settings::OneOf<TextDocument> document = TextDocument::file;
   bool keep_newlines = false;
   bool append_eos = true;
   std::optional<int64_t> stride = std::nullopt;
