@@ -16,13 +16,13 @@ import subprocess
 import sys
 import tempfile
 
-from workspace import NEW_BART, NEW_ROBERTA, SOURCE, Stretto, require, write_bart, write_inputs, write_roberta
+from workspace import NEW_BART, NEW_ROBERTA, SOURCE, Stretto, require, write_bart, write_inputs, write_lines, write_model, write_roberta
 
 STEPS = ["training.max_steps=6", "checkpoint.every=2", "checkpoint.keep_last=0", "track.progress=off"]
 TWO_RANKS = ["-N", "2", "--no-pin"]
 # Families and losses that no other test resumes, and tests on two ranks; tokens_test.py, questions_test.py and tagger_test.py do so.
 RESUMED = ["bart", "multi_label", "stsb"]
-METRICS = {"demo": "accuracy", "pairs": "f1", "multi_label": "f1_micro", "sst2": "accuracy", "bart": "accuracy", "ner": "f1", "tagger": "f1", "qa": "f1"}
+METRICS = {"demo": "accuracy", "pairs": "f1", "multi_label": "f1_micro", "sst2": "accuracy", "bart": "accuracy", "ner": "f1", "tagger": "f1", "qa": "f1", "clm": "perplexity"}
 
 
 def write_weights(folder):
@@ -87,6 +87,9 @@ def make_small_data(folder):
     write_bart(folder / "new-bart")
     write_roberta(folder / "new-roberta")
     write_pairs(real)
+    (real / "tinyshakespeare").mkdir()
+    write_lines(real / "tinyshakespeare/input.txt", 400, seed=1)
+    write_model(folder / "new-gpt2", "gpt2")
     return folder / "encoder"
 
 
@@ -123,10 +126,12 @@ def check_recipe(stretto, recipe, name, *settings, metric=None):
         stretto.run("train", recipe, *TWO_RANKS, f"output={run}-resumed", f"resume={first}", *STEPS, *settings)
         check_resumed(stretto, f"{run}/model", f"{run}-resumed/model")
     stretto.run("test", recipe, *(TWO_RANKS if name in RESUMED else ["-N", "1"]), f"output={run}", *settings)
-    predictions = "predictions.json" if name == "qa" else "predictions.jsonl"
+    predictions = {"qa": "predictions.json", "clm": "losses.jsonl"}.get(name, "predictions.jsonl")
     require((stretto.folder / run / predictions).read_text() != "", f"{name}: {predictions}")
     tested = stretto.json(f"{run}/test_results.json")
     require({metric, f"overall_{metric}"} & set(tested), f"{name}: {tested}")
+    if name == "clm":
+        return
     text, key = TEXTS[pathlib.Path(recipe).stem]
     prediction = predict(stretto, f"{run}/model", text)
     require(key in prediction, f"{name}: {prediction}")
@@ -197,7 +202,8 @@ def main(program):
     with tempfile.TemporaryDirectory(prefix="stretto-recipes-") as temporary:
         folder = pathlib.Path(temporary)
         encoder = make_small_data(folder)
-        os.environ.update(STRETTO_DATA="real", STRETTO_ENCODER=str(encoder))
+        os.environ.update(STRETTO_DATA="real", STRETTO_ENCODER=str(encoder), STRETTO_TOKENIZER="new-gpt2",
+                          STRETTO_CONFIG="new-gpt2/config.json")
         stretto = Stretto(program, folder)
         check_recipes(stretto)
         check_doors(stretto, encoder)

@@ -3,6 +3,7 @@
 import json
 import math
 import pathlib
+import random
 import shutil
 import subprocess
 import sys
@@ -88,6 +89,29 @@ def write_roberta(folder):
     (folder / "config.json").write_text(json.dumps(
         {"model_type": "roberta", "vocab_size": len(vocabulary), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
          "intermediate_size": 48, "max_position_embeddings": 132, "type_vocab_size": 1, "pad_token_id": 1}))
+
+
+# Sizes of small decoders by model type.
+DECODERS = {"gpt2": {"n_layer": 2, "n_head": 4, "n_embd": 32, "n_positions": 48},
+         "llama": {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_size": 32,
+                   "intermediate_size": 48, "max_position_embeddings": 48}}
+
+
+def write_lines(path, lines, seed):
+    """Sentences that a model can learn: a number of things, and who has them."""
+    draw = random.Random(seed)
+    names, things = ["Anna", "Boris", "Clara", "David"], ["apples", "books", "cats", "doors"]
+    path.write_text("".join(
+        f"{draw.choice(names)} has {number} {draw.choice(things)}, and {number} is {'even' if number % 2 == 0 else 'odd'}.\n"
+        for number in (draw.randrange(10, 40) for _ in range(lines))))
+
+
+def write_model(folder, model_type):
+    """config.json and a byte-level tokenizer with an end of text."""
+    shutil.copytree(SOURCE / "tests/golden/tokenizer/roberta", folder)
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "RobertaTokenizer", "eos_token": "</s>"}))
+    vocabulary = json.loads((folder / "vocab.json").read_text())
+    (folder / "config.json").write_text(json.dumps({"model_type": model_type, "vocab_size": len(vocabulary), **DECODERS[model_type]}))
 
 
 def require(condition, message):

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Language models (task: causal-lm) from text files and corpora to perplexities, by recipes and by the flags of run_clm.py.
+
+    language_models_test.py STRETTO
+"""
+
+import json
+import math
+import pathlib
+import shutil
+import sys
+import tempfile
+
+from workspace import DECODERS, Stretto, check_ranks_and_resuming, check_without_validation, require, require_close, write_lines, write_model
+
+RECIPE = """
+task: causal-lm
+model: {config: gpt2/config.json}
+tokenizer: {path: gpt2}
+data: {train: train.txt, validation: dev.txt, test: dev.txt}
+causal_lm: {document: line}
+training: {epochs: 2, global_batch_size: 8, device: cpu}
+optimizer: {type: AdamW, lr: 3.0e-3}
+checkpoint: {keep_last: 0}
+track: {progress: "off", log_every: 1}
+"""
+
+
+def losses_by_block(stretto, run):
+    return [json.loads(line) for line in (stretto.folder / run / "losses.jsonl").read_text().splitlines()]
+
+
+def check_test(stretto, run):
+    """Perplexity is exp of the mean over tokens, however the text is cut, and each token is counted once."""
+    stretto.run("test", "clm.yaml", "-N", 2, "--no-pin", f"output={run}")
+    results, blocks = stretto.json(f"{run}/test_results.json"), losses_by_block(stretto, run)
+    mean = sum(b["loss"] * b["tokens"] for b in blocks) / sum(b["tokens"] for b in blocks)
+    require_close("test", {key: results[key] for key in ("loss", "perplexity")}, {"loss": mean, "perplexity": math.exp(mean)}, 1e-9)
+    require(results["perplexity"] < 20, f"the model has not learned: {results}")
+    require(0 < results["accuracy"] < 1 and 0 < results["bits_per_byte"] < mean / math.log(2), f"{results}")
+    tokens = {}
+    for stride in (48, 16, 5):
+        stretto.run("test", "clm.yaml", "-N", 1, f"output={run}", f"causal_lm.stride={stride}")
+        blocks = losses_by_block(stretto, run)
+        tokens[stride] = sum(b["tokens"] for b in blocks), stretto.json(f"{run}/test_results.json")["loss"]
+    counts = {count for count, _ in tokens.values()}
+    require(len(counts) == 1, f"windows predict different numbers of tokens: {tokens}")
+    require(tokens[5][1] < tokens[48][1], f"more context does not help: {tokens}")
+
+
+def check_corpus(stretto, run):
+    """A corpus of `stretto data tokenize` is the same data as its text file."""
+    stretto.run("data", "tokenize", "train.txt", "--tokenizer", "gpt2", "--output", "corpus", "--document", "line")
+    stretto.train("clm.yaml", "of-corpus", 1, "data.train=corpus", "checkpoint.every=7")
+    for name in ("model.safetensors", "config.json"):
+        require((stretto.folder / "of-corpus/model" / name).read_bytes() == (stretto.folder / run / "model" / name).read_bytes(),
+                f"{name} of a corpus is not that of its text")
+    stretto.run("convert", "of-corpus/model", "again")
+    stretto.train("clm.yaml", "further", 1, "model.config=null", "model.path=again", "training.max_steps=2")
+
+
+def check_blocks(stretto):
+    """Each kind of blocks; a part of the training text for validation; limits."""
+    for settings in (["causal_lm.blocks=stream"], ["causal_lm.blocks=run-clm", "causal_lm.append_eos=false", "causal_lm.keep_newlines=true"],
+                     ["data.validation=null", "data.validation_split=0.2"], ["data.max_train_samples=3", "data.max_validation_samples=2"]):
+        output = "blocks-" + settings[0].replace("=", "-")
+        stretto.train("clm.yaml", output, 2, "training.max_steps=3", *settings)
+        require(stretto.json(f"{output}/dev_results.json")["perplexity"] > 1, settings)
+
+
+def check_door(stretto):
+    given = ["run-clm", "--config_name", "gpt2/config.json", "--tokenizer_name", "gpt2", "--train_file", "train.txt", "--do_train",
+             "--do_eval", "--num_train_epochs", "2", "--learning_rate", "3e-3", "--logging_steps", "1", "-N", 2, "--output_dir"]
+    out = stretto.run(*given, "door")
+    require("***** train metrics *****" in out and "***** eval metrics *****" in out, out)
+    results = stretto.json("door/eval_results.json")
+    require({"eval_loss", "perplexity", "eval_accuracy", "eval_samples", "epoch"} <= set(results), f"{sorted(results)}")
+    require(math.isclose(results["perplexity"], math.exp(results["eval_loss"]), rel_tol=1e-9), f"{results}")
+    # The first lines are for validation, as of run_clm.py.
+    lines = (stretto.folder / "train.txt").read_text().splitlines(keepends=True)
+    part = round(len(lines) * 0.05)
+    require((stretto.folder / "door/data/validation.txt").read_text() == "".join(lines[:part]), "the validation part")
+    require((stretto.folder / "door/data/train.txt").read_text() == "".join(lines[part:]), "the training part")
+    for flags, message in ((["--block_size", "49"], "--block_size 49: data.max_length: 49 exceeds the 48 positions"),
+                           (["--block_size", "1"], "--block_size 1: data.max_length"), (["--streaming", "maybe"], "--streaming"),
+                           (["--model_type", "gpt2"], "--model_type gpt2: pass --config_name"),
+                           (["--validation_split_percentage", "100"], "--validation_split_percentage 100: expected a number")):
+        stretto.require_error(message, *given, "refused", *flags)
+    stretto.require_error("--do_predict: run_clm.py predicts nothing", *given, "refused", "--do_predict")
+
+
+MISTAKES = [
+    (["data.max_length=49"], "data.max_length: 49 exceeds the 48 positions of the model"),
+    (["causal_lm.stride=49", "data.max_length=48"], "causal_lm.stride: "),
+    (["causal_lm.blocks=block"], "causal_lm.blocks: \"block\" is not one of"),
+    (["causal_lm.document=file", "causal_lm.keep_newlines=true"], "causal_lm.keep_newlines: "),
+    (["data.train=gpt2"], "gpt2"),
+    (["data.train=empty.txt"], "empty.txt"),
+    (["data.train=nope.txt"], "data.train: nope.txt does not exist"),
+    (["tokenizer.path=no-eos"], "the tokenizer names no eos_token"),
+    (["model.config=encoder.json"], "bert"),
+    (["text_classification.label_smoothing=0.1"], "text_classification does not apply"),
+    (["data.validation=null", "data.validation_split=0.001"], "leave none for validation"),
+]
+
+
+def check_mistakes(stretto):
+    folder = stretto.folder
+    (folder / "empty.txt").write_text("")
+    (folder / "encoder.json").write_text(json.dumps({"model_type": "bert", "vocab_size": 2000, "hidden_size": 8, "num_attention_heads": 2}))
+    shutil.copytree(folder / "gpt2", folder / "no-eos")
+    (folder / "no-eos/tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "RobertaTokenizer"}))
+    stretto.run("data", "tokenize", "dev.txt", "--tokenizer", "no-eos", "--output", "other", "--no-eos")
+    for settings, message in MISTAKES:
+        stretto.require_error(message, "train", "clm.yaml", "-N", 1, "output=refused", *settings)
+
+
+def main(program):
+    with tempfile.TemporaryDirectory(prefix="stretto-clm-") as temporary:
+        folder = pathlib.Path(temporary)
+        stretto = Stretto(program, folder)
+        write_lines(folder / "train.txt", 400, seed=1)
+        write_lines(folder / "dev.txt", 60, seed=2)
+        for model_type in DECODERS:
+            write_model(folder / model_type, model_type)
+        (folder / "clm.yaml").write_text(RECIPE)
+        (folder / "llama.yaml").write_text(RECIPE.replace("gpt2", "llama"))
+        run = check_ranks_and_resuming(stretto, "clm.yaml", ["zero1", "zero2", "fsdp"])
+        check_ranks_and_resuming(stretto, "llama.yaml", ["fsdp"], prefix="llama-")
+        check_test(stretto, run)
+        check_corpus(stretto, run)
+        check_blocks(stretto)
+        check_without_validation(stretto, "clm.yaml", "without")
+        check_door(stretto)
+        check_mistakes(stretto)
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]).resolve())
