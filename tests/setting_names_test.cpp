@@ -36,7 +36,7 @@ const std::set<std::string> allowed = {
     // options of `stretto launch`, which starts programs without recipes too
     "--collective-timeout", "--strategy",
     // names of files and parameters
-    "model.safetensors", "model.shared", "tokenizer.json",
+    "model.safetensors", "model.shared", "model.embed_tokens", "model.layers", "model.norm", "tokenizer.json",
     // a field of a checkpoint's manifest
     "data.samples"};
 

@@ -117,6 +117,18 @@ TEST(Decoder, EachDropoutProbabilityIsUsed) {
     EXPECT_GT(relative_difference(hidden(key), none), 1e-3) << key;
 }
 
+// A table that is also the head's weight is not used by lookups alone.
+TEST(Decoder, OnlyAnUntiedTableIsSparse) {
+  const auto is_sparse = [](const char* folder, const char* table) {
+    return std::dynamic_pointer_cast<nn::Embedding>(make_decoder(config_of(folder))->named_modules()[table])
+        ->sparse;
+  };
+  EXPECT_FALSE(is_sparse("gpt2/plain", "transformer.wte"));
+  EXPECT_TRUE(is_sparse("gpt2/untied", "transformer.wte"));
+  EXPECT_FALSE(is_sparse("llama/tied", "model.embed_tokens"));
+  EXPECT_TRUE(is_sparse("llama/plain", "model.embed_tokens"));
+}
+
 // A family that stretto does not have: what it takes is in this class and the line that registers it.
 class OddDecoder : public Decoder {
  public:

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "stretto/kernels/loop_types.h"
-
 // Numbers are rounded to fp32 where transformers rounds them.
 namespace stretto {
 namespace {
@@ -96,7 +94,7 @@ nn::Rotation Rope::at(const nn::PackedLayout& layout, at::ScalarType dtype) cons
   } else {
     angles = positions * frequencies(layout.max_length).to(positions.device());
   }
-  const auto type = kernels::computed_type(dtype);
+  const auto type = dtype == at::kDouble ? at::kDouble : at::kFloat;
   const double factor = parameters_.attention_factor;
   return {(angles.cos() * factor).to(type), (angles.sin() * factor).to(type)};
 }
