@@ -34,10 +34,9 @@ def randomise(model, seed, fan_in):
                 parameter.copy_(1.2 * noise / math.sqrt(parameter.shape[fan_in(name)]))
 
 
-def random_batch(config, seed):
+def random_batch(config, generator, lengths):
     """A packed batch; the label of a token is the next one of its sequence, and -100 for the last one."""
-    generator = torch.Generator().manual_seed(4000 + seed)
-    bounds = torch.tensor([0] + LENGTHS).cumsum(0)
+    bounds = torch.tensor([0] + lengths).cumsum(0)
     ids = torch.randint(0, config.vocab_size, (int(bounds[-1]),), generator=generator)
     labels = ids.roll(-1)
     labels[bounds[1:] - 1] = -100
@@ -73,7 +72,7 @@ def make_case(root, kind, name, config, seed, fan_in, precisions=("fp64", "fp32"
     randomise(model, seed, fan_in)
     common.save_model(model, folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
-    batch = random_batch(config, seed)
+    batch = random_batch(config, torch.Generator().manual_seed(4000 + seed), LENGTHS)
     golden = dict(batch)
     for prec in precisions:
         def load():
@@ -84,3 +83,25 @@ def make_case(root, kind, name, config, seed, fan_in, precisions=("fp64", "fp32"
         golden |= {f"{prec}.grad.{n}": g for n, g in gradients.items()}
     common.save_golden(golden, folder)
     return folder
+
+
+def mean_loss(model, batch):
+    bounds = batch["cu_seqlens"].tolist()
+    sums = [torch.nn.functional.cross_entropy(model(input_ids=batch["ids"][None, begin:end]).logits[0, :-1], batch["ids"][begin + 1:end],
+                                              reduction="sum") for begin, end in zip(bounds, bounds[1:])]
+    return sum(sums) / (batch["labels"] != -100).sum()
+
+
+def make_parity(root, kind, name, config, seed, fan_in, attention="eager"):
+    """config.json, model.safetensors and golden.safetensors of 20 steps, see make_golden_bert.parity_golden."""
+    folder = root / name
+    model = kind(config)
+    randomise(model, seed, fan_in)
+    common.save_model(model, folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    generator = torch.Generator().manual_seed(5000 + seed)
+    batches = [random_batch(config, generator, torch.randint(2, 25, (6,), generator=generator).tolist()) for _ in range(20)]
+
+    def load(folder, dtype):
+        return kind.from_pretrained(folder, attn_implementation=attention, dtype=torch.float32).to(dtype).train()
+    common.parity_golden(folder, load, batches, mean_loss)

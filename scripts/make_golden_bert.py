@@ -129,11 +129,10 @@ def make_case(name, config, seed):
 
 def train(model, batches, mean_loss):
     """20 fine-tuning steps on mean_loss(model, batch); returns the loss, gradient norm and learning rate of each."""
-    no_decay = lambda name: name.endswith("bias") or "layer_norm" in name or "LayerNorm" in name
-    named = list(model.named_parameters())
+    parameters = list(model.parameters())
     optimizer = torch.optim.AdamW(
-        [{"params": [p for n, p in named if not no_decay(n)], "weight_decay": 0.01},
-         {"params": [p for n, p in named if no_decay(n)], "weight_decay": 0.0}],
+        [{"params": [p for p in parameters if p.dim() > 1], "weight_decay": 0.01},
+         {"params": [p for p in parameters if p.dim() == 1], "weight_decay": 0.0}],  # biases and norms
         lr=1e-3, betas=(0.9, 0.999), eps=1e-8)
     schedule = transformers.get_linear_schedule_with_warmup(optimizer, 4, len(batches))
     losses, norms, rates = [], [], []

@@ -5,6 +5,7 @@ Needs torch, transformers and safetensors (the files in the repository: torch 2.
     python3 scripts/make_golden_gpt2.py
 
 <case>/     see golden_decoders.make_case
+parity/     see golden_decoders.make_parity
 old_names/  plain/'s weights as the first GPT-2 files named them, in pytorch_model.bin: no "transformer." prefix, the
             head's copy of the table, and the buffers of the causal mask
 sharded/    plain/'s weights in two files and model.safetensors.index.json
@@ -70,6 +71,8 @@ def main():
     for seed, (name, config) in enumerate(CASES.items(), start=1):
         config = GPT2Config(**config, embd_pdrop=0.0, attn_pdrop=0.0, resid_pdrop=0.0)
         decoders.make_case(ROOT, GPT2LMHeadModel, name, config, seed, fan_in, PRECISIONS.get(name, ("fp64", "fp32")))
+    config = GPT2Config(**SMALL, embd_pdrop=0.0, attn_pdrop=0.0, resid_pdrop=0.0)
+    decoders.make_parity(ROOT, GPT2LMHeadModel, "parity", config, 60, fan_in)
     make_old_names(ROOT / "plain")
     make_sharded(ROOT / "plain")
 

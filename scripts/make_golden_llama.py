@@ -5,6 +5,7 @@ Needs torch, transformers and safetensors (the files in the repository: torch 2.
     python3 scripts/make_golden_llama.py
 
 <case>/     see golden_decoders.make_case
+parity_*/   see golden_decoders.make_parity
 
 The reference runs each sequence by itself, in a model of its own (dynamic positions depend on what a model has seen before),
 without dropout, on one thread. Its RMSNorm and its eager attention compute in fp32 whatever the model's type: that is changed
@@ -55,6 +56,9 @@ CASES = {
 }
 
 
+PARITY = ["grouped", "mistral", "qwen2", "qwen3"]
+
+
 def rms_norm(self, hidden_states):
     variance = hidden_states.pow(2).mean(-1, keepdim=True)
     return self.weight * (hidden_states * torch.rsqrt(variance + self.variance_epsilon))
@@ -74,6 +78,9 @@ def main():
             modeling_llama.apply_rotary_pos_emb = modeling_phi3.apply_rotary_pos_emb
         decoders.make_case(ROOT, kind, name, config_kind(**values), seed, fan_in, attention="sdpa")
         modeling_llama.apply_rotary_pos_emb = whole
+    for name in PARITY:
+        kind, config_kind, values = CASES[name]
+        decoders.make_parity(ROOT, kind, "parity_" + name, config_kind(**values), 70 + PARITY.index(name), fan_in, attention="sdpa")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 #include "stretto/data/dataset.h"
 #include "stretto/model_config/heads.h"
 #include "stretto/optim_config/optimizers.h"
+#include "stretto/tasks/causal_language_model.h"
 #include "stretto/tasks/extractive_qa.h"
 #include "stretto/tasks/sequence_classification.h"
 #include "stretto/tasks/token_tagging.h"
@@ -105,6 +106,7 @@ double largest(const Tensor& tensor) { return tensor.abs().max().item<double>();
 std::unique_ptr<Module> make_module(const std::string& head, const ModelConfig& config,
                                     const ClassificationSettings& settings) {
   if (head == heads::question_answering) return std::make_unique<ExtractiveQa>(config, AnswerOptions{}, 0);
+  if (head == heads::causal_language_model) return std::make_unique<CausalLanguageModel>(config, 0);
   const auto labels = *trained_labels(bundled_models(), head, *config.path);
   if (head == heads::token_classification) return std::make_unique<TokenTagging>(config, labels, 0);
   return std::make_unique<SequenceClassification>(config, labels, 0, bundled_models(), settings);
@@ -195,7 +197,12 @@ std::vector<ParityCase> parity_cases() {
                                      {heads::question_answering, "electra/parity_qa"},
                                      {heads::token_classification, tagger},
                                      {heads::token_classification, "bert_heads/parity_token"},
-                                     {heads::question_answering, "bert_heads/parity_qa"}}) {
+                                     {heads::question_answering, "bert_heads/parity_qa"},
+                                     {heads::causal_language_model, "gpt2/parity"},
+                                     {heads::causal_language_model, "llama/parity_grouped"},
+                                     {heads::causal_language_model, "llama/parity_mistral"},
+                                     {heads::causal_language_model, "llama/parity_qwen2"},
+                                     {heads::causal_language_model, "llama/parity_qwen3"}}) {
     cases.push_back({head, folder, "fp64", 1, 1, 1e-9, 1e-6});
     cases.push_back({head, folder, "fp64", 2, 1, 1e-9, 1e-6});
     cases.push_back({head, folder, "fp32", 1, 1, 1e-5, 1e-5});
@@ -205,7 +212,9 @@ std::vector<ParityCase> parity_cases() {
   for (const auto& [head, folder] : {std::pair(heads::sequence_classification, "bert/parity"),
                                      {heads::token_classification, tagger},
                                      {heads::token_classification, "bert_heads/parity_token"},
-                                     {heads::question_answering, "bert_heads/parity_qa"}}) {
+                                     {heads::question_answering, "bert_heads/parity_qa"},
+                                     {heads::causal_language_model, "gpt2/parity"},
+                                     {heads::causal_language_model, "llama/parity_grouped"}}) {
     for (const char* strategy : {"zero1", "zero2", "fsdp", "hsdp"})
       cases.push_back({head, folder, "fp64", 2, 1, 1e-9, 1e-6, {}, strategy});
   }
