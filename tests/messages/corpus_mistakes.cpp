@@ -91,7 +91,7 @@ void add_folders(Mistakes& all) {
     make("a.txt", "film");
   });
   add("not complete", opened([] {
-        Manifest manifest = read_manifest("corpus");
+        token_corpus::Manifest manifest = token_corpus::read_manifest("corpus");
         manifest.next.emplace();
         write_manifest(manifest, "corpus");
       }));
