@@ -116,7 +116,9 @@ std::optional<std::vector<std::string>> trained_labels(const ModelRegistry& mode
   const ModelType& type = model_type_of(models, config, file.string());
   if (names_another_head(config, head)) return std::nullopt;
   const auto found = type.heads.find(head);
-  if (found == type.heads.end() || !hf_folder_has(folder, found->second.trained_weight)) return std::nullopt;
+  if (found == type.heads.end()) return std::nullopt;
+  const std::string& weight = found->second.trained_weight;
+  if (!weight.empty() && !hf_folder_has(folder, weight)) return std::nullopt;
   return read_labels(config, file.string());
 }
 

@@ -175,7 +175,10 @@ TEST_P(TrainingParity, TwentyStepsMatchTheReference) {
                              (wanted.head == heads::question_answering && shifts);
       if (precision == "fp32" && vanishing) continue;
       const Tensor final = reference.at(precision + ".final." + name);
-      EXPECT_LT(largest(weight - final), wanted.weight_tolerance * largest(final)) << name;
+      Tensor difference = weight - final;
+      // Of GPT-2's joined bias the keys' third.
+      if (precision == "fp32" && name.ends_with("c_attn.bias")) difference.chunk(3)[1].zero_();
+      EXPECT_LT(largest(difference), wanted.weight_tolerance * largest(final)) << name;
       ++compared;
     }
     EXPECT_GT(compared, 20);
