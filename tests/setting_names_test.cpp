@@ -37,6 +37,7 @@ const std::set<std::string> allowed = {
     "--collective-timeout", "--strategy",
     // names of files and parameters
     "model.safetensors", "model.shared", "model.embed_tokens", "model.layers", "model.norm", "tokenizer.json",
+    "tokenizer.model",
     // a field of a checkpoint's manifest
     "data.samples"};
 

@@ -91,8 +91,9 @@ void ModelConfig::fields(settings::Fields& field) {
 }
 
 void TokenizerConfig::fields(settings::Fields& field) {
-  field("path", path,
-        "folder with tokenizer.json, vocab.txt, vocab.json or sentencepiece.bpe.model; unset: model.path");
+  field(
+      "path", path,
+      "folder with tokenizer.json, vocab.txt, vocab.json, sentencepiece.bpe.model or tokenizer.model; unset: model.path");
   field("lowercase", lowercase,
         "lower-case the text, where there is only a vocab.txt; unset: inferred from the vocabulary");
   field(

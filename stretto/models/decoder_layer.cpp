@@ -19,7 +19,7 @@ DecoderLayer::DecoderLayer(const DecoderLayerNames& names, const DecoderLayerOpt
   };
   attention_norm_ = add_norm(*this, names.attention_norm, width, options.rms_norm, options.norm_eps);
   if (names.key.empty()) {
-    query_ = linear(names.query, width, rows + 2 * key_rows, options.query_bias);
+    query_ = linear(names.query, width, 3 * rows, options.query_bias);
   } else {
     query_ = linear(names.query, width, rows, options.query_bias);
     key_ = linear(names.key, width, key_rows, options.query_bias);

@@ -11,7 +11,8 @@ namespace stretto {
 // The names of a layer's parts in weight files.
 struct DecoderLayerNames {
   std::string attention_norm;
-  std::string query, key = {}, value = {};  // `query` alone: one map computes all three, side by side
+  // `query` alone: one map computes all three side by side, with as many heads each.
+  std::string query, key = {}, value = {};
   std::string output;
   std::string query_norm = {}, key_norm = {};  // RMSNorm of each head; none where they are empty
   std::string mlp_norm, in;

@@ -3,8 +3,8 @@
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
+#include "stretto/text/bpe.h"
 #include "stretto/text/byte_level.h"
-#include "stretto/text/byte_level_bpe.h"
 #include "stretto/text/configured_tokens.h"
 #include "stretto/text/tokenizer_files.h"
 #include "stretto/text/utf8.h"
@@ -105,9 +105,8 @@ TokenizerParts parse_byte_level(const nlohmann::json& vocabulary, const std::str
   const JsonField settings(config, config_name + ":");
   TokenizerParts parts;
   parts.name = name;
-  parts.model =
-      std::make_unique<ByteLevelBpe>(Vocabulary(JsonField(vocabulary, name).as_vocabulary(), name),
-                                     read_merges(merges, merges_name), ByteLevelBpeOptions(), merges_name);
+  parts.model = std::make_unique<Bpe>(Vocabulary(JsonField(vocabulary, name).as_vocabulary(), name),
+                                      read_merges(merges, merges_name), BpeOptions(), merges_name);
   const bool prefix_space = options.add_prefix_space.value_or(settings.bool_or("add_prefix_space", false));
   parts.pre_tokenizer = std::make_unique<ByteLevelPreTokenizer>(prefix_space);
   parts.decoder = {.kind = Decoder::Kind::byte_level};

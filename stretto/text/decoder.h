@@ -3,17 +3,32 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace stretto::text {
 
-// The conversion of tokens to text: tokenizer.json's `decoder`.
+// A step of a decoder that consists of several, each of which takes the tokens that the one before it made.
+struct DecoderStep {
+  enum class Kind {
+    replace,        // `from` by `to` in each token
+    byte_fallback,  // runs of tokens such as <0xE4> by their characters; bytes that are none by U+FFFD each
+    fuse,           // one token of all
+    strip,          // up to `start` and `stop` characters `from` from both ends of each token
+  };
+  Kind kind;
+  std::string from = {}, to = {};
+  size_t start = 0, stop = 0;
+};
+
+// How tokens become text again: tokenizer.json's `decoder`.
 struct Decoder {
-  enum class Kind { join_by_space, wordpiece, byte_level, metaspace, unavailable };
+  enum class Kind { join_by_space, wordpiece, byte_level, metaspace, steps, unavailable };
   Kind kind = Kind::join_by_space;
   std::string mark = {};  // wordpiece: the prefix of continuing pieces; metaspace: the replacement of a space
   bool cleanup = true;    // wordpiece: no spaces in front of punctuation, contractions closed
-  bool drop_first_mark = true;  // metaspace: drop the first space, which is not part of the text
-  std::string type = {};        // unavailable: its name, and the file
+  bool drop_first_mark = true;  // metaspace: the space that stands for nothing in the text
+  std::vector<DecoderStep> steps = {};
+  std::string type = {};  // unavailable: its name, and the file
 };
 
 // Decodes tokens like Hugging Face's tokenizers; invalid UTF-8 becomes U+FFFD. Throws DataError for an

@@ -1,6 +1,42 @@
+#include "stretto/base/error.h"
 #include "stretto/text/tokenizer_sections.h"
+#include "stretto/text/utf8.h"
 
 namespace stretto::text {
+namespace {
+
+// Whether the step is one of those that are available.
+bool read_step(const JsonField& section, std::vector<DecoderStep>& steps) {
+  using Kind = DecoderStep::Kind;
+  const std::string& type = section["type"].as_string();
+  if (type == "ByteFallback") {
+    steps.push_back({.kind = Kind::byte_fallback});
+  } else if (type == "Fuse") {
+    steps.push_back({.kind = Kind::fuse});
+  } else if (type == "Replace" && section["pattern"].has("String")) {
+    steps.push_back({.kind = Kind::replace,
+                     .from = section["pattern"]["String"].as_string(),
+                     .to = section["content"].as_string()});
+  } else if (type == "Strip") {
+    const JsonField content = section["content"];
+    if (count_code_points(content.as_string()) != 1)
+      throw DataError("{}: expected one character, found \"{}\"", content.place(), content.as_string());
+    steps.push_back({.kind = Kind::strip,
+                     .from = section["content"].as_string(),
+                     .start = static_cast<size_t>(section["start"].as_id()),
+                     .stop = static_cast<size_t>(section["stop"].as_id())});
+  } else {
+    return false;
+  }
+  return true;
+}
+
+Decoder unavailable(const JsonField& section) {
+  return {.kind = Decoder::Kind::unavailable,
+          .type = section.place() + ".type: \"" + section["type"].as_string() + "\""};
+}
+
+}  // namespace
 
 Decoder read_decoder(const JsonField& file) {
   if (!file.has("decoder")) return {};
@@ -20,7 +56,12 @@ Decoder read_decoder(const JsonField& file) {
             .mark = section.string_or("replacement", "\u2581"),
             .drop_first_mark = scheme != "never"};
   }
-  return {.kind = Decoder::Kind::unavailable, .type = section.place() + ".type: \"" + type + "\""};
+  Decoder decoder{.kind = Decoder::Kind::steps};
+  if (type != "Sequence") return read_step(section, decoder.steps) ? decoder : unavailable(section);
+  const JsonField steps = section["decoders"];
+  for (size_t i = 0; i < steps.as_list().size(); ++i)
+    if (!read_step(steps[i], decoder.steps)) return unavailable(steps[i]);
+  return decoder;
 }
 
 }  // namespace stretto::text

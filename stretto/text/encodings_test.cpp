@@ -104,18 +104,28 @@ void expect_case(const Tokenizer& tokenizer, const json& expected) {
             expected["decoded"][1].get<std::string>());
 }
 
-TEST(GoldenEncodings, TextsWordsPairsAndDecoding) {
-  std::map<std::string, Tokenizer> tokenizers;
-  for (const std::string name : {"uncased", "options"}) tokenizers.emplace(name, load_golden(name));
-  for (const std::string& name : golden_families) tokenizers.emplace(name, load_golden(name));
-  std::istringstream file(read_file(golden_path("encodings.jsonl")));
+int expect_cases(const std::map<std::string, Tokenizer>& tokenizers, const std::string& name) {
+  std::istringstream file(read_file(golden_path(name)));
   int row = 0;
   for (std::string line; std::getline(file, line);) {
     const json expected = json::parse(line);
     SCOPED_TRACE(fmt::format("row {}: {}", ++row, line));
     expect_case(tokenizers.at(expected["tokenizer"]), expected);
   }
-  EXPECT_GT(row, 1000);
+  return row;
+}
+
+TEST(GoldenEncodings, TextsWordsPairsAndDecoding) {
+  std::map<std::string, Tokenizer> tokenizers;
+  for (const std::string name : {"uncased", "options"}) tokenizers.emplace(name, load_golden(name));
+  for (const std::string& name : golden_families) tokenizers.emplace(name, load_golden(name));
+  EXPECT_GT(expect_cases(tokenizers, "encodings.jsonl"), 1000);
+}
+
+TEST(GoldenEncodings, OfDecoders) {
+  std::map<std::string, Tokenizer> tokenizers;
+  for (const std::string& name : golden_decoders) tokenizers.emplace(name, load_golden(name));
+  EXPECT_GT(expect_cases(tokenizers, "decoder_encodings.jsonl"), 900);
 }
 
 // Like code_point_text in the script.
@@ -127,10 +137,21 @@ void append_family_text(std::string& text, char32_t value) {
                            : " a" + c + "b " + c + c + " 1" + c + "!" + c + " " + c + "'s e" + c + "\u0301 ";
 }
 
-TEST(GoldenEncodings, EveryCodePoint) {
-  const auto rows = read_sums("family_code_points.txt");
+// As code_point_text in the script of decoders.
+void append_decoder_text(std::string& text, char32_t value) {
+  if (value >= 0xD800 && value < 0xE000) return;
+  std::string c;
+  append_utf8(c, value);
+  text += value >= 0x33000
+              ? "a" + c + "b "
+              : " a" + c + "b '" + c + "x 12" + c + "\n" + c + " \n" + c + "' " + c + "!" + c + c + "\n";
+}
+
+// The sums of each tokenizer are a column of the file.
+template <class Names>
+void expect_code_points(const std::string& file, const Names& names, void (*append)(std::string&, char32_t)) {
+  const auto rows = read_sums(file);
   ASSERT_EQ(rows.size(), 0x110000 / 1024);
-  constexpr std::array names = {"gpt2", "unigram", "xlm_roberta"};
   for (size_t column = 0; column < names.size(); ++column) {
     const Tokenizer tokenizer = load_golden(names[column]);
     for (const auto& [block, sums] : rows) {
@@ -138,7 +159,7 @@ TEST(GoldenEncodings, EveryCodePoint) {
       uint32_t sum = 0;
       for (char32_t start = first; start < first + 1024; start += 16) {
         std::string text;
-        for (char32_t value = start; value < start + 16; ++value) append_family_text(text, value);
+        for (char32_t value = start; value < start + 16; ++value) append(text, value);
         sum = crc32(line_of(tokenizer.encode(text)), sum);
       }
       EXPECT_EQ(sum, sums.at(column))
@@ -147,15 +168,19 @@ TEST(GoldenEncodings, EveryCodePoint) {
   }
 }
 
-TEST(GoldenEncodings, EveryLineOfTheRealData) {
-  const char* folder = std::getenv("STRETTO_DATA");
-  if (folder == nullptr) GTEST_SKIP() << "STRETTO_DATA is not set";
-  const std::filesystem::path data = folder;
-  const auto rows = read_sums("family_data_sums.txt");
+TEST(GoldenEncodings, EveryCodePoint) {
+  expect_code_points("family_code_points.txt", std::array<std::string, 3>{"gpt2", "unigram", "xlm_roberta"},
+                     append_family_text);
+}
+
+TEST(GoldenEncodings, EveryCodePointOfDecoders) {
+  expect_code_points("decoder_code_points.txt", golden_decoders, append_decoder_text);
+}
+
+void expect_lines_of_data(const std::filesystem::path& data, const std::string& sums_file,
+                          const std::array<Tokenizer, 3>& tokenizers) {
+  const auto rows = read_sums(sums_file);
   ASSERT_FALSE(rows.empty());
-  const std::array<Tokenizer, 3> tokenizers = {
-      Tokenizer::load(data / "tokenizers/gpt2"), Tokenizer::load(data / "tokenizers/roberta-base"),
-      Tokenizer::load(data / "tokenizers/unigram/t5_tokenizer_base.model")};
   for (const auto& [path, sums] : rows) {
     const MappedFile file(data / path);
     std::string_view text = file.text();
@@ -169,6 +194,23 @@ TEST(GoldenEncodings, EveryLineOfTheRealData) {
       EXPECT_EQ(sum, sums.at(i)) << path << ", tokenizer " << i;
     }
   }
+}
+
+TEST(GoldenEncodings, EveryLineOfTheRealData) {
+  const char* folder = std::getenv("STRETTO_DATA");
+  if (folder == nullptr) GTEST_SKIP() << "STRETTO_DATA is not set";
+  const std::filesystem::path data = folder;
+  expect_lines_of_data(
+      data, "family_data_sums.txt",
+      {Tokenizer::load(data / "tokenizers/gpt2"), Tokenizer::load(data / "tokenizers/roberta-base"),
+       Tokenizer::load(data / "tokenizers/unigram/t5_tokenizer_base.model")});
+}
+
+TEST(GoldenEncodings, EveryLineOfTheRealDataOfDecoders) {
+  const char* folder = std::getenv("STRETTO_DATA");
+  if (folder == nullptr) GTEST_SKIP() << "STRETTO_DATA is not set";
+  expect_lines_of_data(folder, "decoder_data_sums.txt",
+                       {load_golden("llama3"), load_golden("qwen2"), load_golden("llama2")});
 }
 
 TEST(Windows, AStrideThatFillsAWindowIsRefused) {

@@ -24,8 +24,8 @@ struct TokenPiece {
   uint32_t word;  // index into the words
 };
 
-// Splits words into tokens of a vocabulary. One class per family: WordPiece, ByteLevelBpe, Unigram.
-// Thread-safe.
+// Cuts words into tokens of a vocabulary. One class per family: WordPiece, Bpe, Unigram. Safe to use from
+// many threads.
 class Model {
  public:
   explicit Model(Vocabulary vocabulary) : vocabulary_(std::move(vocabulary)) {}

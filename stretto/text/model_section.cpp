@@ -1,5 +1,5 @@
 #include "stretto/base/error.h"
-#include "stretto/text/byte_level_bpe.h"
+#include "stretto/text/bpe.h"
 #include "stretto/text/tokenizer_sections.h"
 #include "stretto/text/unigram.h"
 #include "stretto/text/word_level.h"
@@ -29,17 +29,15 @@ std::pair<std::string, std::string> read_rule(const JsonField& rule) {
 }
 
 void refuse_setting(const JsonField& model, const char* key, bool set) {
-  if (set)
-    throw DataError("{}.{}: this setting is not available for byte-level BPE; expected none", model.place(),
-                    key);
+  if (set) throw DataError("{}.{}: this setting is not available for BPE; expected none", model.place(), key);
 }
 
-std::unique_ptr<Model> read_byte_level_bpe(const JsonField& model, const std::string& name) {
+std::unique_ptr<Model> read_bpe(const JsonField& model, bool byte_level, const std::string& name) {
   refuse_setting(model, "dropout", model.has("dropout"));
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
     refuse_setting(model, key, !model.string_or(key, "").empty());
-  refuse_setting(model, "byte_fallback", model.bool_or("byte_fallback", false));
-  ByteLevelBpeOptions options;
+  BpeOptions options{.byte_level = byte_level, .byte_fallback = model.bool_or("byte_fallback", false)};
+  if (byte_level) refuse_setting(model, "byte_fallback", options.byte_fallback);
   if (model.has("unk_token")) options.unk_token = model["unk_token"].as_string();
   options.fuse_unk = model.bool_or("fuse_unk", false);
   options.ignore_merges = model.bool_or("ignore_merges", false);
@@ -47,8 +45,7 @@ std::unique_ptr<Model> read_byte_level_bpe(const JsonField& model, const std::st
   Merges merges;
   merges.reserve(rules.as_list().size());
   for (size_t i = 0; i < rules.as_list().size(); ++i) merges.push_back(read_rule(rules[i]));
-  return std::make_unique<ByteLevelBpe>(Vocabulary(model["vocab"].as_vocabulary(), name), merges, options,
-                                        name);
+  return std::make_unique<Bpe>(Vocabulary(model["vocab"].as_vocabulary(), name), merges, options, name);
 }
 
 std::unique_ptr<Model> read_unigram(const JsonField& model, const std::string& name) {
@@ -87,7 +84,7 @@ std::unique_ptr<Model> read_model(const JsonField& file, const std::string& name
   const JsonField model = file["model"];
   const std::string type = model_type(model);
   if (type == "WordPiece") return read_wordpiece(model, name);
-  if (type == "BPE") return read_byte_level_bpe(model, name);
+  if (type == "BPE") return read_bpe(model, splits_bytes(file), name);
   if (type == "Unigram") return read_unigram(model, name);
   if (type == "WordLevel") {
     return std::make_unique<WordLevel>(Vocabulary(model["vocab"].as_vocabulary(), name),

@@ -1,6 +1,7 @@
 #include <protozero/pbf_reader.hpp>
 
 #include "stretto/base/error.h"
+#include "stretto/text/bpe.h"
 #include "stretto/text/configured_tokens.h"
 #include "stretto/text/metaspace.h"
 #include "stretto/text/precompiled_normalizer.h"
@@ -20,9 +21,11 @@ struct SentencePiece {
   PieceType type = PieceType::normal;
 };
 
+constexpr int32_t unigram_type = 1, bpe_type = 2;
+
 struct SentencePieceModel {
   std::vector<SentencePiece> pieces;
-  int32_t model_type = 1;
+  int32_t model_type = unigram_type;
   int32_t unk_id = 0;
   bool byte_fallback = false;
   std::string charsmap;
@@ -103,11 +106,11 @@ SentencePieceModel read_sentencepiece(std::string_view bytes, const std::string&
     const std::string& text = model.pieces[i].text;
     if (find_invalid_utf8(text) < text.size()) throw DataError("{}: piece {} is not valid UTF-8", name, i);
   }
-  if (model.model_type != 1) {
-    const char* types[] = {"BPE", "word", "character"};
-    const bool known = model.model_type >= 2 && model.model_type <= 4;
-    throw DataError("{}: a SentencePiece model of type {} is not available; available is unigram", name,
-                    known ? types[model.model_type - 2] : std::to_string(model.model_type));
+  if (model.model_type != unigram_type && model.model_type != bpe_type) {
+    const char* types[] = {"word", "character"};
+    const bool known = model.model_type == 3 || model.model_type == 4;
+    throw DataError("{}: a SentencePiece model of type {} is not available; available are unigram and BPE",
+                    name, known ? types[model.model_type - 3] : std::to_string(model.model_type));
   }
   return model;
 }
@@ -150,12 +153,111 @@ void add_xlm_roberta_tokens(TokenizerParts& parts, const JsonField& config) {
   parts.post_processor.pieces = roberta_template(id_of("bos_token", "<s>"), id_of("eos_token", "</s>"));
 }
 
+// Where the rules of a piece come from: every two pieces that make it, in the order of pieces and of the
+// first one's length, as transformers derives them.
+Merges merges_of(const Vocabulary& vocabulary) {
+  Merges merges;
+  for (const auto& [token, id] : vocabulary.entries()) {
+    const std::string_view text = token;
+    for (size_t middle = 1; middle < text.size(); ++middle) {
+      const std::string_view left = text.substr(0, middle), right = text.substr(middle);
+      if (is_lead_byte(right.front()) && vocabulary.id(left) && vocabulary.id(right))
+        merges.emplace_back(left, right);
+    }
+  }
+  return merges;
+}
+
+Vocabulary vocabulary_of(SentencePieceModel& model, const std::string& name) {
+  std::vector<VocabularyEntry> entries;
+  for (SentencePiece& piece : model.pieces)
+    entries.push_back({std::move(piece.text), static_cast<int32_t>(entries.size())});
+  return Vocabulary(std::move(entries), name);
+}
+
+// The pieces become the model's.
+void use_unigram(SentencePieceModel& model, const JsonField& config, TokenizerParts& parts) {
+  std::vector<double> scores;
+  for (const SentencePiece& piece : model.pieces) scores.push_back(piece.score);
+  parts.model = std::make_unique<Unigram>(
+      vocabulary_of(model, parts.name), std::move(scores),
+      UnigramOptions{.unk_id = model.unk_id, .byte_fallback = model.byte_fallback}, parts.name);
+  if (!model.charsmap.empty())
+    parts.normalizer = std::make_unique<PrecompiledNormalizer>(std::move(model.charsmap), parts.name);
+  MetaspaceOptions spaces{.split_white_space = true};
+  const bool prefix = config.bool_or("add_prefix_space", true);
+  if (!prefix) spaces.prepend = MetaspaceOptions::Prepend::never;
+  parts.decoder = {.kind = Decoder::Kind::metaspace, .mark = spaces.replacement, .drop_first_mark = prefix};
+  parts.pre_tokenizer = std::make_unique<MetaspacePreTokenizer>(spaces);
+}
+
+// As Llama's tokenizer in transformers, which gives the text a space in front where it begins.
+void use_bpe(SentencePieceModel& model, const JsonField& config, TokenizerParts& parts) {
+  if (!model.charsmap.empty()) {
+    throw DataError(
+        "{}: a SentencePiece model of type BPE with a normalizer is not available; save it with transformers as tokenizer.json",
+        parts.name);
+  }
+  if (model.unk_id < 0 || model.unk_id >= std::ssize(model.pieces))
+    throw DataError("{}: unk_id is {}; expected one of {} pieces", parts.name, model.unk_id,
+                    model.pieces.size());
+  const std::string unknown = model.pieces[static_cast<size_t>(model.unk_id)].text;
+  Vocabulary vocabulary = vocabulary_of(model, parts.name);
+  const Merges merges = merges_of(vocabulary);
+  parts.model = std::make_unique<Bpe>(
+      std::move(vocabulary), merges,
+      BpeOptions{.byte_level = false, .byte_fallback = true, .unk_token = unknown, .fuse_unk = true},
+      parts.name);
+  MetaspaceOptions spaces{.split = false};
+  const bool prefix = config.bool_or("add_prefix_space", true);
+  using Prepend = MetaspaceOptions::Prepend;
+  spaces.prepend = !prefix                           ? Prepend::never
+                   : config.bool_or("legacy", false) ? Prepend::always
+                                                     : Prepend::first;
+  parts.pre_tokenizer = std::make_unique<MetaspacePreTokenizer>(spaces);
+  using Kind = DecoderStep::Kind;
+  parts.decoder = {.kind = Decoder::Kind::steps,
+                   .steps = {{.kind = Kind::replace, .from = spaces.replacement, .to = " "},
+                             {.kind = Kind::byte_fallback},
+                             {.kind = Kind::fuse}}};
+  if (prefix) parts.decoder.steps.push_back({.kind = Kind::strip, .from = " ", .start = 1});
+}
+
+void add_llama_tokens(TokenizerParts& parts, const JsonField& config) {
+  for (const auto& [key, content] :
+       {std::pair("unk_token", "<unk>"), std::pair("bos_token", "<s>"), std::pair("eos_token", "</s>")})
+    parts.added_tokens.push_back(configured_added_token(config, key, content));
+  if (config.has("pad_token")) parts.added_tokens.push_back(configured_added_token(config, "pad_token", ""));
+  using Kind = TemplatePiece::Kind;
+  const auto token = [&](const char* key, const char* content, int32_t type) -> TemplatePiece {
+    return {Kind::special,
+            type,
+            {parts.model->vocabulary().required_id(configured_token(config, key, content), key, parts.name)}};
+  };
+  Template pieces{.single = {}, .pair = {}};
+  for (const int32_t type : {0, 1}) {
+    if (config.bool_or("add_bos_token", true)) pieces.pair.push_back(token("bos_token", "<s>", type));
+    pieces.pair.push_back({type == 0 ? Kind::first : Kind::second, type});
+    if (config.bool_or("add_eos_token", false)) pieces.pair.push_back(token("eos_token", "</s>", type));
+    if (type == 0) pieces.single = pieces.pair;
+  }
+  parts.post_processor.pieces = std::move(pieces);
+}
+
 }  // namespace
 
-TokenizerParts parse_sentencepiece(std::string_view bytes, const std::string& name, bool fairseq,
-                                   const nlohmann::json& config, const std::string& config_name) {
+TokenizerParts parse_sentencepiece(std::string_view bytes, const std::string& name,
+                                   SentencePieceFamily family, const nlohmann::json& config,
+                                   const std::string& config_name) {
   const JsonField settings(config, config_name + ":");
   SentencePieceModel model = read_sentencepiece(bytes, name);
+  const bool is_bpe = model.model_type == bpe_type;
+  if (family != SentencePieceFamily::none && is_bpe != (family == SentencePieceFamily::llama)) {
+    throw DataError(
+        "{}: a SentencePiece model of type {} under this name is not available; expected {}", name,
+        is_bpe ? "BPE" : "unigram",
+        is_bpe ? "unigram, XLM-RoBERTa's" : "BPE, Llama's; save it with transformers as tokenizer.json");
+  }
   TokenizerParts parts;
   parts.name = name;
   for (const SentencePiece& piece : model.pieces) {
@@ -163,26 +265,15 @@ TokenizerParts parse_sentencepiece(std::string_view bytes, const std::string& na
     if (control || piece.type == PieceType::user_defined)
       parts.added_tokens.push_back({.content = piece.text, .normalized = false, .special = control});
   }
-  if (fairseq) use_fairseq_vocabulary(model, settings, name);
-  std::vector<VocabularyEntry> entries;
-  std::vector<double> scores;
-  for (SentencePiece& piece : model.pieces) {
-    entries.push_back({std::move(piece.text), static_cast<int32_t>(entries.size())});
-    scores.push_back(piece.score);
-  }
-  parts.model = std::make_unique<Unigram>(
-      Vocabulary(std::move(entries), name), std::move(scores),
-      UnigramOptions{.unk_id = model.unk_id, .byte_fallback = model.byte_fallback}, name);
-  if (!model.charsmap.empty())
-    parts.normalizer = std::make_unique<PrecompiledNormalizer>(std::move(model.charsmap), name);
-  MetaspaceOptions spaces{.split_white_space = true};
-  const bool prefix = settings.bool_or("add_prefix_space", true);
-  if (!prefix) spaces.prepend = MetaspaceOptions::Prepend::never;
-  parts.decoder = {.kind = Decoder::Kind::metaspace, .mark = spaces.replacement, .drop_first_mark = prefix};
-  parts.pre_tokenizer = std::make_unique<MetaspacePreTokenizer>(spaces);
-  if (fairseq) {
+  if (family == SentencePieceFamily::xlm_roberta) use_fairseq_vocabulary(model, settings, name);
+  is_bpe ? use_bpe(model, settings, parts) : use_unigram(model, settings, parts);
+  if (family == SentencePieceFamily::xlm_roberta) {
     add_xlm_roberta_tokens(parts, settings);
     parts.hugging_face_class = "XLMRobertaTokenizer";
+  }
+  if (family == SentencePieceFamily::llama) {
+    add_llama_tokens(parts, settings);
+    parts.hugging_face_class = "LlamaTokenizer";
   }
   return parts;
 }

@@ -43,9 +43,10 @@ struct DecodeOptions {
   bool skip_special_tokens = true;
 };
 
-// Converts text to ids and back. Ids, offsets and decoded text equal those of Hugging Face tokenizers, for
-// WordPiece (BERT), byte-level BPE (GPT-2, RoBERTa, BART) and Unigram (XLM-RoBERTa). Const functions are
-// thread-safe. In invalid UTF-8, each maximal invalid subpart becomes one U+FFFD.
+// Text to ids and back, equal to Hugging Face tokenizers in ids, offsets and decoded text: WordPiece (BERT),
+// BPE of bytes (GPT-2, RoBERTa, BART, Llama 3, Qwen) and of characters (Llama 2), and Unigram (XLM-RoBERTa).
+// A const Tokenizer is safe to use from many threads. In text that is not UTF-8, each maximal invalid subpart
+// is one U+FFFD.
 class Tokenizer {
  public:
   // Loads a folder with a tokenizer's files, or one of these files (tokenizer_load.h lists them). A single

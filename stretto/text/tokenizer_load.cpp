@@ -51,14 +51,22 @@ TokenizerParts read_byte_level(const fs::path& file, const Settings& settings,
 
 TokenizerParts read_xlm_roberta(const fs::path& file, const Settings& settings,
                                 const TokenizerOptions& /*options*/) {
-  return parse_sentencepiece(MappedFile(file).text(), file.string(), true, settings.values, settings.name);
+  return parse_sentencepiece(MappedFile(file).text(), file.string(), SentencePieceFamily::xlm_roberta,
+                             settings.values, settings.name);
+}
+
+TokenizerParts read_llama(const fs::path& file, const Settings& settings,
+                          const TokenizerOptions& /*options*/) {
+  return parse_sentencepiece(MappedFile(file).text(), file.string(), SentencePieceFamily::llama,
+                             settings.values, settings.name);
 }
 
 // The formats in order of preference.
 constexpr std::array formats = {Format{"tokenizer.json", nullptr, read_tokenizer_json},
                                 Format{"vocab.txt", nullptr, read_vocabulary},
                                 Format{"vocab.json", "merges.txt", read_byte_level},
-                                Format{"sentencepiece.bpe.model", nullptr, read_xlm_roberta}};
+                                Format{"sentencepiece.bpe.model", nullptr, read_xlm_roberta},
+                                Format{"tokenizer.model", nullptr, read_llama}};
 
 const Format* format_in(const fs::path& folder) {
   for (const Format& format : formats) {
@@ -112,7 +120,8 @@ TokenizerParts parts_of_file(const fs::path& path, const TokenizerOptions& optio
     if (path.filename() == format.file) return format.parse(path, {}, options);
   }
   if (path.extension() == ".model")
-    return parse_sentencepiece(MappedFile(path).text(), path.string(), false, nlohmann::json::object(), "");
+    return parse_sentencepiece(MappedFile(path).text(), path.string(), SentencePieceFamily::none,
+                               nlohmann::json::object(), "");
   return path.extension() == ".json" ? read_tokenizer_json(path, {}, options)
                                      : read_vocabulary(path, {}, options);
 }

@@ -220,10 +220,11 @@ TEST(Tokenizer, TooSmallAMaximumLengthIsRefused) {
 
 TEST(Tokenizer, FilesWithoutATokenizer) {
   const TempFolder folder;
-  EXPECT_THAT([&] { Tokenizer::load(folder.path()); },
-              testing::ThrowsMessage<DataError>(has_all(
-                  folder.path().string() + ":",
-                  "tokenizer.json, vocab.txt, vocab.json with merges.txt or sentencepiece.bpe.model")));
+  EXPECT_THAT(
+      [&] { Tokenizer::load(folder.path()); },
+      testing::ThrowsMessage<DataError>(has_all(
+          folder.path().string() + ":",
+          "tokenizer.json, vocab.txt, vocab.json with merges.txt, sentencepiece.bpe.model or tokenizer.model")));
   EXPECT_THAT([&] { Tokenizer::load(folder.path() / "none"); },
               testing::ThrowsMessage<DataError>(
                   has_all((folder.path() / "none").string() + ":", "no such file or folder", "tokenizer")));
@@ -241,7 +242,7 @@ TEST(Tokenizer, PipesAreRefusedByName) {
   };
   for (const char* name :
        {"tokenizer.json", "vocab.txt", "vocab.json", "merges.txt", "sentencepiece.bpe.model",
-        "tokenizer_config.json", "special_tokens_map.json", "words.model", "words.txt"}) {
+        "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json", "words.model", "words.txt"}) {
     const TempFolder folder;
     const std::filesystem::path pipe = folder.path() / name;
     const std::string text = name;
@@ -367,6 +368,7 @@ TEST(Tokenizer, CopiesAreTheSameTokenizer) {
   EXPECT_EQ(copy(golden / "roberta"), "RobertaTokenizer");
   EXPECT_EQ(copy(golden / "roberta/vocab.json"), "RobertaTokenizer");
   EXPECT_EQ(copy(golden / "xlm_roberta"), "XLMRobertaTokenizer");
+  EXPECT_EQ(copy(golden / "llama2_model"), "LlamaTokenizer");
   EXPECT_EQ(copy(golden / "unigram"), "PreTrainedTokenizerFast");
 }
 
@@ -382,15 +384,15 @@ TEST(Tokenizer, BadByteLevelFiles) {
               HasSubstr("the vocabulary lacks \"ba\""));
   EXPECT_THAT(error_with("/model/merges/1", "ab"),
               has_all("tokenizer.json: model.merges[1]:", "two tokens", "\"ab\""));
-  EXPECT_THAT(error_with("/model/dropout", 0.1), has_all("tokenizer.json: model.dropout:", "byte-level BPE"));
+  EXPECT_THAT(error_with("/model/dropout", 0.1), has_all("tokenizer.json: model.dropout:", "BPE"));
   EXPECT_THAT(error_with("/pre_tokenizer/use_regex", false),
               has_all("tokenizer.json: pre_tokenizer.use_regex:", "false", "true"));
   EXPECT_THAT(error_with("/pre_tokenizer/type", "BertPreTokenizer"),
               has_all("tokenizer.json: pre_tokenizer:", "BPE", "BertPreTokenizer", "ByteLevel"));
   EXPECT_THAT(
       error_with("/pre_tokenizer", json::parse(R"({"type": "Sequence", "pretokenizers": [{"type": "Split"},
-                         {"type": "ByteLevel"}]})")),
-      has_all("pre_tokenizer", "\"Sequence of Split, ByteLevel\""));
+                         {"type": "Punctuation"}]})")),
+      has_all("pre_tokenizer", "\"Sequence of Split, Punctuation\""));
   json file = small_bpe();
   file["decoder"]["type"] = "CTC";
   const Tokenizer tokenizer = load_json(file);
@@ -435,8 +437,20 @@ TEST(Tokenizer, BadSentencePieceFiles) {
                                      "tests/golden/tokenizer/xlm_roberta/sentencepiece.bpe.model");
   EXPECT_EQ(load_error(good), "no error");
   EXPECT_THAT(load_error(good.substr(0, good.size() / 2)), HasSubstr("a.model: not a SentencePiece model"));
-  // trainer_spec.model_type = 2
-  EXPECT_THAT(load_error(good + std::string("\x12\x02\x18\x02", 4)), has_all("a.model:", "BPE", "unigram"));
+  // trainer_spec.model_type = 3, and 2
+  EXPECT_THAT(load_error(good + std::string("\x12\x02\x18\x03", 4)),
+              has_all("a.model:", "word", "unigram and BPE"));
+  EXPECT_THAT(load_error(good + std::string("\x12\x02\x18\x02", 4)),
+              has_all("a.model:", "BPE with a normalizer"));
+  write_file_atomic(folder.path() / "tokenizer.model", good);
+  EXPECT_THAT(error_of([&] { Tokenizer::load(folder.path()); }),
+              has_all("tokenizer.model:", "unigram", "expected BPE"));
+  std::filesystem::rename(folder.path() / "tokenizer.model", folder.path() / "sentencepiece.bpe.model");
+  write_file_atomic(folder.path() / "sentencepiece.bpe.model",
+                    read_file(std::filesystem::path(STRETTO_SOURCE_DIR) /
+                              "tests/golden/tokenizer/llama2_model/tokenizer.model"));
+  EXPECT_THAT(error_of([&] { Tokenizer::load(folder.path()); }),
+              has_all("sentencepiece.bpe.model:", "BPE", "expected unigram"));
 }
 
 TEST(Tokenizer, BadCharsmaps) {

@@ -1,3 +1,5 @@
+#include <array>
+
 #include "tests/fuzz/sound_encoding.h"
 
 #include "stretto/base/files.h"
@@ -8,14 +10,16 @@
 namespace stretto::fuzz {
 
 std::vector<std::string> seeds() {
-  return {read_file(std::string(STRETTO_SOURCE_DIR) +
-                    "/tests/golden/tokenizer/xlm_roberta/sentencepiece.bpe.model")};
+  const std::string golden = std::string(STRETTO_SOURCE_DIR) + "/tests/golden/tokenizer/";
+  return {read_file(golden + "xlm_roberta/sentencepiece.bpe.model"),
+          read_file(golden + "llama2_model/tokenizer.model")};
 }
 
 void run(const std::string& input) {
-  const bool fairseq = input.size() % 2 == 0;
+  using Family = text::SentencePieceFamily;
+  const Family family = std::array{Family::none, Family::xlm_roberta, Family::llama}[input.size() % 3];
   const text::Tokenizer tokenizer(
-      text::parse_sentencepiece(input, "sentencepiece.bpe.model", fairseq, nlohmann::json::object(), ""));
+      text::parse_sentencepiece(input, "sentencepiece.bpe.model", family, nlohmann::json::object(), ""));
   const std::string text =
       "Hello  caf\xc3\xa9 e\xcc\x81 \xef\xac\x81lm \x01\xe3\x80\x80x" + input.substr(0, 200);
   const text::Encoding encoding = tokenizer.encode(text);

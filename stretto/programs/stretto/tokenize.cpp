@@ -229,7 +229,7 @@ void add_tokenize(CLI::App& app, int&) {
       ->type_name("FILE");
   verb->add_option(
           "--tokenizer", arguments->tokenizer,
-          "A folder with tokenizer.json, vocab.txt, vocab.json and merges.txt, or sentencepiece.bpe.model; or one of these files")
+          "A folder with tokenizer.json, vocab.txt, vocab.json and merges.txt, sentencepiece.bpe.model or tokenizer.model; or one of these files")
       ->required()
       ->type_name("PATH");
   verb->add_flag("--pair", arguments->pair, "Each line is two texts, separated by a tab");

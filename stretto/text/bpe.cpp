@@ -1,4 +1,4 @@
-#include "stretto/text/byte_level_bpe.h"
+#include "stretto/text/bpe.h"
 
 #include <algorithm>
 #include <bit>
@@ -9,6 +9,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/text/byte_level.h"
+#include "stretto/text/utf8.h"
 
 namespace stretto::text {
 namespace {
@@ -22,8 +23,8 @@ uint64_t pair_of(int32_t left, int32_t right) {
 
 }  // namespace
 
-// The symbols of a word as a linked list, and a queue of the pairs with a rule, by priority.
-struct ByteLevelBpe::Workspace {
+// The symbols of a word as a list, and the pairs that a rule applies to, first rule first.
+struct Bpe::Workspace {
   std::vector<TokenPiece> symbols;
   std::vector<uint32_t> next;  // index of the symbol to the right
   std::vector<uint32_t> previous;
@@ -31,12 +32,10 @@ struct ByteLevelBpe::Workspace {
   std::vector<uint64_t> queue;  // a heap of rank << 32 | symbol; an entry whose rank has changed is stale
 };
 
-ByteLevelBpe::ByteLevelBpe(Vocabulary tokens, const Merges& merges, ByteLevelBpeOptions options,
-                           const std::string& name)
+Bpe::Bpe(Vocabulary tokens, const Merges& merges, BpeOptions options, const std::string& name)
     : Model(std::move(tokens)), options_(std::move(options)), whole_words_(vocabulary().entries().size()) {
   if (options_.unk_token) unknown_id_ = vocabulary().required_id(*options_.unk_token, "unknown token", name);
-  for (size_t byte = 0; byte < byte_ids_.size(); ++byte)
-    byte_ids_[byte] = vocabulary().id(token_of_byte(static_cast<unsigned char>(byte))).value_or(-1);
+  find_bytes(name);
   const size_t size = std::bit_ceil(std::max<size_t>(16, 2 * merges.size()));
   rules_.resize(size);
   shift_ = 64 - std::countr_zero(size);
@@ -58,7 +57,25 @@ ByteLevelBpe::ByteLevelBpe(Vocabulary tokens, const Merges& merges, ByteLevelBpe
   find_whole_words();
 }
 
-void ByteLevelBpe::add_rule(uint64_t pair, uint32_t rank, int32_t merged) {
+void Bpe::find_bytes(const std::string& name) {
+  byte_ids_.fill(-1);
+  if (!options_.byte_level && !options_.byte_fallback) return;
+  int lacking = 0;
+  for (size_t byte = 0; byte < byte_ids_.size(); ++byte) {
+    const std::string token = options_.byte_level ? token_of_byte(static_cast<unsigned char>(byte))
+                                                  : fmt::format("<0x{:02X}>", byte);
+    byte_ids_[byte] = vocabulary().id(token).value_or(-1);
+    lacking += byte_ids_[byte] < 0;
+  }
+  if (options_.byte_level || lacking == 0) return;
+  if (lacking < std::ssize(byte_ids_)) {
+    throw DataError("{}: byte_fallback: the vocabulary lacks {} of the 256 tokens <0x00> to <0xFF>", name,
+                    lacking);
+  }
+  options_.byte_fallback = false;
+}
+
+void Bpe::add_rule(uint64_t pair, uint32_t rank, int32_t merged) {
   const size_t mask = rules_.size() - 1;
   for (size_t i = pair * 0x9E3779B97F4A7C15 >> shift_;; i = (i + 1) & mask) {
     if (rules_[i].pair != pair && rules_[i].pair != Rule{}.pair) continue;
@@ -67,7 +84,7 @@ void ByteLevelBpe::add_rule(uint64_t pair, uint32_t rank, int32_t merged) {
   }
 }
 
-const ByteLevelBpe::Rule* ByteLevelBpe::rule(int32_t left, int32_t right) const {
+const Bpe::Rule* Bpe::rule(int32_t left, int32_t right) const {
   const uint64_t pair = pair_of(left, right);
   const size_t mask = rules_.size() - 1;
   for (size_t i = pair * 0x9E3779B97F4A7C15 >> shift_;; i = (i + 1) & mask) {
@@ -76,13 +93,12 @@ const ByteLevelBpe::Rule* ByteLevelBpe::rule(int32_t left, int32_t right) const 
   }
 }
 
-// Collects the words that the rules merge to one token, which is not the case for every token. Most words of
-// a text are among them.
-void ByteLevelBpe::find_whole_words() {
+// Most words of a text are one token. The rules must make it, which is not so for every token.
+void Bpe::find_whole_words() {
   std::vector<TokenPiece> pieces;
   std::vector<int32_t> ids;
   for (const auto& [token, id] : vocabulary().entries()) {
-    auto bytes = bytes_of_token(token);
+    std::optional<std::string> bytes = options_.byte_level ? bytes_of_token(token) : token;
     if (!bytes || bytes->empty()) continue;
     if (!options_.ignore_merges) {
       if (bytes->size() > 64) continue;
@@ -97,8 +113,8 @@ void ByteLevelBpe::find_whole_words() {
   for (size_t i = 0; i < ids.size(); ++i) whole_words_.insert(whole_word_bytes_[i], ids[i]);
 }
 
-void ByteLevelBpe::tokenize(std::string_view text, std::span<const WordRange> words,
-                            std::vector<TokenPiece>& out) const {
+void Bpe::tokenize(std::string_view text, std::span<const WordRange> words,
+                   std::vector<TokenPiece>& out) const {
   Workspace work;
   for (uint32_t word = 0; word < words.size(); ++word) {
     const auto [begin, end] = words[word];
@@ -106,15 +122,16 @@ void ByteLevelBpe::tokenize(std::string_view text, std::span<const WordRange> wo
       out.push_back({id, begin, end, word});
       continue;
     }
-    spell(text, word, words[word], work.symbols);
+    options_.byte_level ? spell_bytes(text, word, words[word], work.symbols)
+                        : spell_characters(text, word, words[word], work.symbols);
     merge(work);
     if (work.symbols.empty()) continue;
     for (uint32_t i = 0; i != no_symbol; i = work.next[i]) out.push_back(work.symbols[i]);
   }
 }
 
-void ByteLevelBpe::spell(std::string_view text, uint32_t word, WordRange range,
-                         std::vector<TokenPiece>& symbols) const {
+void Bpe::spell_bytes(std::string_view text, uint32_t word, WordRange range,
+                      std::vector<TokenPiece>& symbols) const {
   symbols.clear();
   bool after_unknown = false;
   for (uint32_t i = range.begin; i < range.end; ++i) {
@@ -128,7 +145,31 @@ void ByteLevelBpe::spell(std::string_view text, uint32_t word, WordRange range,
   }
 }
 
-void ByteLevelBpe::merge(Workspace& work) const {
+void Bpe::spell_characters(std::string_view text, uint32_t word, WordRange range,
+                           std::vector<TokenPiece>& symbols) const {
+  symbols.clear();
+  bool after_unknown = false;
+  for (uint32_t begin = range.begin; begin < range.end;) {
+    size_t next = begin;
+    next_code_point(text, next);
+    const auto end = static_cast<uint32_t>(next);
+    const auto id = vocabulary().id(text.substr(begin, end - begin));
+    if (id) {
+      symbols.push_back({*id, begin, end, word});
+    } else if (options_.byte_fallback) {
+      for (uint32_t i = begin; i < end; ++i)
+        symbols.push_back({byte_ids_[static_cast<unsigned char>(text[i])], i, i + 1, word});
+    } else if (after_unknown && options_.fuse_unk) {
+      symbols.back().end = end;
+    } else if (unknown_id_ >= 0) {
+      symbols.push_back({unknown_id_, begin, end, word});
+    }
+    after_unknown = !id && !options_.byte_fallback && unknown_id_ >= 0;
+    begin = end;
+  }
+}
+
+void Bpe::merge(Workspace& work) const {
   auto& [symbols, next, previous, rank, queue] = work;
   const auto size = static_cast<uint32_t>(symbols.size());
   next.resize(size);
@@ -165,12 +206,15 @@ void ByteLevelBpe::merge(Workspace& work) const {
   }
 }
 
-bool ByteLevelBpe::reads_any_bytes() const {
-  return std::ranges::all_of(byte_ids_, [](int32_t id) { return id >= 0; });
+bool Bpe::reads_any_bytes() const {
+  return options_.byte_level && std::ranges::all_of(byte_ids_, [](int32_t id) { return id >= 0; });
 }
 
-std::string ByteLevelBpe::description() const {
-  return fmt::format("byte-level BPE\n{}\n{} {}\n{}\n", options_.unk_token.value_or(""), options_.fuse_unk,
+std::string Bpe::description() const {
+  const std::string kind = options_.byte_level      ? "byte-level BPE"
+                           : options_.byte_fallback ? "BPE with bytes"
+                                                    : "BPE";
+  return fmt::format("{}\n{}\n{} {}\n{}\n", kind, options_.unk_token.value_or(""), options_.fuse_unk,
                      options_.ignore_merges, descriptions_of_merges_);
 }
 

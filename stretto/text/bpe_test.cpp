@@ -1,0 +1,129 @@
+#include "stretto/text/bpe.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "stretto/base/error.h"
+#include "stretto/text/golden_support.h"
+#include "stretto/text/tokenizer_files.h"
+
+// BPE of characters, its decoder, and the pre-tokenizer of Llama 3: what the goldens do not show.
+namespace stretto::text {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Tokenizer tokenizer_of(const json& file) {
+  return Tokenizer(parse_tokenizer_json(file, "tokenizer.json", json::object(), "tokenizer_config.json", {}));
+}
+
+std::string refusal(const json& file) {
+  try {
+    tokenizer_of(file);
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// Words of "a" and "b", and bytes.
+json small_character_bpe(bool bytes) {
+  json vocabulary = {{"<unk>", 0}, {"a", 1}, {"b", 2}, {"ab", 3}};
+  for (int byte = 0; bytes && byte < 256; ++byte) vocabulary[fmt::format("<0x{:02X}>", byte)] = 4 + byte;
+  return {{"model",
+           {{"type", "BPE"},
+            {"unk_token", "<unk>"},
+            {"byte_fallback", true},
+            {"fuse_unk", true},
+            {"merges", json::array({{"a", "b"}})},
+            {"vocab", vocabulary}}},
+          {"decoder",
+           {{"type", "Sequence"},
+            {"decoders",
+             {{{"type", "Replace"}, {"pattern", {{"String", "b"}}}, {"content", " "}},
+              {{"type", "ByteFallback"}},
+              {{"type", "Fuse"}},
+              {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 1}}}}}}};
+}
+
+TEST(CharacterBpe, UnknownCharactersAreTheirBytes) {
+  const Encoding encoding = tokenizer_of(small_character_bpe(true)).encode("ab\u00e9a");
+  EXPECT_THAT(encoding.ids, ElementsAre(3, 4 + 0xC3, 4 + 0xA9, 1));
+  EXPECT_THAT(encoding.offsets, ElementsAre(Offset{0, 2}, Offset{2, 3}, Offset{2, 3}, Offset{3, 4}));
+}
+
+TEST(CharacterBpe, WithoutTokensOfBytesTheyAreUnknown) {
+  json file = small_character_bpe(false);
+  EXPECT_THAT(tokenizer_of(file).encode("ab\u00e9xa").ids, ElementsAre(3, 0, 1));
+  file["model"]["fuse_unk"] = false;
+  EXPECT_THAT(tokenizer_of(file).encode("ab\u00e9xa").ids, ElementsAre(3, 0, 0, 1));
+  file["model"].erase("unk_token");
+  EXPECT_THAT(tokenizer_of(file).encode("ab\u00e9xa").ids, ElementsAre(3, 1));
+}
+
+TEST(CharacterBpe, SomeTokensOfBytesAreRefused) {
+  json file = small_character_bpe(true);
+  file["model"]["vocab"].erase("<0x41>");
+  EXPECT_THAT(refusal(file), HasSubstr("the vocabulary lacks 1 of the 256 tokens <0x00> to <0xFF>"));
+}
+
+TEST(Decoder, StepsFollowEachOther) {
+  const Tokenizer tokenizer = tokenizer_of(small_character_bpe(true));
+  const auto decoded = [&](const std::vector<int32_t>& ids) { return tokenizer.decode(ids); };
+  EXPECT_EQ(decoded({2, 2, 1, 4 + 0xC3, 4 + 0xA9, 1, 2}), " a\u00e9a");
+  EXPECT_EQ(decoded({1, 4 + 0xC3, 1}), "a\ufffda") << "half a character";
+  EXPECT_EQ(decoded({1, 4 + 0xE4, 4 + 0xB8}), "a\ufffd\ufffd") << "one per byte";
+  EXPECT_EQ(decoded({}), "");
+  json file = small_character_bpe(true);
+  file["decoder"]["decoders"][0]["type"] = "CTC";
+  const Tokenizer other = tokenizer_of(file);
+  EXPECT_THAT([&] { (void)other.decode(std::vector<int32_t>{1}); },
+              ::testing::ThrowsMessage<DataError>(HasSubstr("decoder.decoders[0].type: \"CTC\"")));
+}
+
+TEST(Decoder, AStripOfAnythingButACharacterIsRefused) {
+  json file = small_character_bpe(true);
+  file["decoder"]["decoders"][3]["content"] = "";
+  EXPECT_THAT(refusal(file), HasSubstr("decoder.decoders[3].content: expected one character, found \"\""));
+}
+
+TEST(Split, WhatItDoesNotComputeIsRefused) {
+  const json good = json::parse(read_file(golden_path("llama3/tokenizer.json")));
+  EXPECT_EQ(refusal(good), "no error");
+  const auto with = [&](const char* pointer, const json& value) {
+    json file = good;
+    file[json::json_pointer(pointer)] = value;
+    return refusal(file);
+  };
+  EXPECT_THAT(with("/pre_tokenizer/pretokenizers/0/pattern/Regex", "\\w+"),
+              HasSubstr("pre_tokenizer.pretokenizers[0].pattern.Regex: \"\\w+\" is not available"));
+  EXPECT_THAT(with("/pre_tokenizer/pretokenizers/0/behavior", "Removed"), HasSubstr("\"Removed\""));
+  EXPECT_THAT(with("/pre_tokenizer/pretokenizers/0/invert", true), HasSubstr("without invert"));
+  EXPECT_THAT(with("/pre_tokenizer/pretokenizers/1/use_regex", true), HasSubstr("behind a Split"));
+  EXPECT_THAT(with("/pre_tokenizer/pretokenizers/1/add_prefix_space", true), HasSubstr("behind a Split"));
+  EXPECT_THAT(with("/model/byte_fallback", true), HasSubstr("model.byte_fallback"));
+}
+
+// GPT-2's own regular expression, written out, splits as ByteLevel does.
+TEST(Split, KnowsTheExpressionOfGpt2) {
+  json file = json::parse(read_file(golden_path("gpt2/tokenizer.json")));
+  file["pre_tokenizer"]["add_prefix_space"] = false;
+  const Tokenizer plain = tokenizer_of(file);
+  const json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+  for (const char* expression :
+       {R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
+        R"('(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"}) {
+    file["pre_tokenizer"] = {
+        {"type", "Sequence"},
+        {"pretokenizers",
+         {{{"type", "Split"}, {"pattern", {{"Regex", expression}}}, {"behavior", "Isolated"}}, bytes}}};
+    const std::string text = "it's  we'LL 1234 a\n\n b!!\n";
+    EXPECT_EQ(tokenizer_of(file).encode(text).ids, plain.encode(text).ids) << expression;
+  }
+}
+
+}  // namespace
+}  // namespace stretto::text
