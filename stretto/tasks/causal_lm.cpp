@@ -104,10 +104,10 @@ class CausalLm : public FineTuning<TextSource, TextBlocks, CausalLanguageModel> 
   TestResults write_results(const TextSource& source, const CausalLanguageModel& module, const Tensor& rows,
                             const Metrics& metrics) const override;
 
-  // Unset, the task's default, as far as the model has positions.
+  // The task's default as far as the model has positions.
   int64_t max_length(const TextModel& model) const override {
-    if (recipe_.origins.given("data.max_length")) return recipe_.data.max_length;
-    return std::min(recipe_.data.max_length, model.limits().max_length);
+    const int64_t length = recipe_.data.max_length;
+    return length == task_kind(recipe_).max_length ? std::min(length, model.limits().max_length) : length;
   }
   std::shared_ptr<const Blocks> blocks_of(const std::shared_ptr<const Corpus>& corpus, int32_t length) const;
   std::optional<int64_t> most_blocks(bool is_scored) const;
@@ -159,6 +159,7 @@ std::unique_ptr<TextBlocks> CausalLm::tokenize(const TextSource& source, const T
                                                            {"eos_token", "tokenizer.path"},
                                                            {"overwrite", "data.cache"},
                                                            {"output", "data.cache"}}});
+  if (corpus->tokens() == 0) throw DataError("{}: there is no text in it", source.name);
   const auto blocks = blocks_of(corpus, static_cast<int32_t>(max_length(model)));
   const auto at = [&](double share) {
     return static_cast<int64_t>(std::llround(share * static_cast<double>(blocks->size())));

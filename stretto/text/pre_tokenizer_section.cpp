@@ -163,7 +163,7 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonField& file, const Js
                                                  const TokenizerOptions& options) {
   if (!file.has("pre_tokenizer")) {
     if (model_type(file["model"]) == "BPE") return std::make_unique<WholeText>();
-    throw DataError("{} pre_tokenizer: none is not available; available are {}", file.place(),
+    throw DataError("{} pre_tokenizer: it is missing; available are {}", file.place(),
                     available_pre_tokenizers);
   }
   return read_one(file, file["pre_tokenizer"], config, options);
