@@ -44,6 +44,8 @@ TEST(PaceTest, TheTimeLeftIsUnknownBeforeAnythingWasDone) {
   pace.start(5);  // changes nothing
   EXPECT_GE(pace.seconds_left(5, 10).value(), 0);
   EXPECT_EQ(pace.seconds_left(10, 10), 0);
+  EXPECT_GT(pace.per_second(5), 0);
+  EXPECT_EQ(pace.per_second(3), 0);
 }
 
 }  // namespace

@@ -93,6 +93,23 @@ TEST(IdEncoder, TextsCutInFrontOfASpaceHaveTheSameIds) {
   EXPECT_THAT(in_parts, testing::ElementsAre("cased", "uncased", "options", "roberta"));
 }
 
+TEST(Parts, TheLastCutIsInFrontOfASpaceBehindSomethingElse) {
+  EXPECT_EQ(last_cut("one two three"), 7);
+  EXPECT_EQ(last_cut("one \n two \n \t "), 9);
+  EXPECT_EQ(last_cut("caf\u00e9 \u2003 "), 5);
+  EXPECT_EQ(last_cut("a\xE2\x80 "), 3);
+  for (const char* none : {"", "one", " one", "\n one", "\u2003 "}) EXPECT_EQ(last_cut(none), 0) << none;
+  std::mt19937 random(3);
+  for (int i = 0; i < 1000; ++i) {
+    const std::string text = random_text(random, random() % 20);
+    size_t last = 0;
+    for (size_t at = 1; at < text.size(); ++at) {
+      if (may_cut(text, at)) last = at;
+    }
+    ASSERT_EQ(last_cut(text), last) << text;
+  }
+}
+
 TEST(IdEncoder, ByteLevelKeepsBytesThatAreNotUtf8) {
   const Tokenizer tokenizer = load_golden("gpt2");
   ASSERT_TRUE(tokenizer.reads_any_bytes());

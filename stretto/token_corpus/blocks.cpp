@@ -15,7 +15,7 @@ BlockOptions run_clm_blocks(int32_t block_size) {
 CorpusBlocks::CorpusBlocks(std::shared_ptr<const Corpus> corpus, const BlockOptions& options)
     : corpus_(std::move(corpus)), options_(options) {
   if (options_.block_size < 2)
-    throw ConfigError("a block of {} tokens is not possible; it needs at least 2, of which one is predicted",
+    throw ConfigError("a block size of {} is not possible; a block needs 2 tokens, of which one is predicted",
                       options_.block_size);
   if (options_.documents_per_group < 0)
     throw ConfigError("groups of {} documents are not possible", options_.documents_per_group);
@@ -64,7 +64,7 @@ Block CorpusBlocks::read(int64_t block) const {
     if (start >= end) break;
     if (start <= begin + result.starts.back()) {
       throw DataError(
-          "{}: damaged: its documents do not follow one another; see `stretto data inspect --check`",
+          "{}: damaged: its documents do not follow one another; `stretto data inspect` can compare its checksums",
           corpus_->folder().string());
     }
     result.starts.push_back(static_cast<int32_t>(start - begin));

@@ -70,7 +70,7 @@ void Corpus::append(size_t shard, int64_t begin, int64_t end, std::vector<int32_
                      static_cast<uint32_t>(*largest) < static_cast<uint32_t>(manifest_.tokenizer.vocab_size);
   if (!known) {
     throw DataError(
-        "{}: damaged: it holds the id {}, and the tokenizer has {} tokens; see `stretto data inspect --check`",
+        "{}: damaged: it holds the id {}, and the tokenizer has {} tokens; `stretto data inspect` can compare its checksums",
         (folder_ / shard_name(shard)).string(), static_cast<uint32_t>(*largest),
         manifest_.tokenizer.vocab_size);
   }

@@ -37,7 +37,7 @@ GrowingFile::GrowingFile(const std::filesystem::path& path, const CheckedFile& k
   if (!file_) fail("write", path);
   if (kept.bytes > 0) hash_file(path, kept.bytes, hash_);
   if (kept.bytes > 0 && checksum_text(hash_.value()) != kept.checksum)
-    throw DataError("{}: damaged since it was written; begin again with --overwrite", path.string());
+    throw DataError("{}: damaged since it was written; remove the corpus and begin again", path.string());
   if (change("ftruncate", path, [&] { return ::ftruncate(file_.get(), kept.bytes); }) != 0)
     fail("write", path);
   if (::lseek(file_.get(), kept.bytes, SEEK_SET) != kept.bytes) fail("write", path);

@@ -180,10 +180,29 @@ TEST_F(Tokenize, WhatFollowsAShortWriteOfAnInterruptedRunIsCutOff) {
   ASSERT_FALSE(tokenize_files(files, "torn", options));
   const size_t shards = read_manifest(path("torn")).shards.size();
   for (const std::string& name : {shard_name(shards - 1), shard_name(shards), std::string(documents_name)})
-    AppendFile(path("torn") / name).write("torn off");
+    AppendFile(path("torn") / name).write(std::string(3'000'000, 'x'));
   options.stop = {};
   ASSERT_TRUE(tokenize_files(files, "torn", options));
   EXPECT_TRUE(files_of("torn") == files_of("whole"));
+}
+
+TEST_F(Tokenize, DocumentsWithoutTokensAreLeftOutAlsoWhereARunGoesOn) {
+  const auto tokenizer = text::Tokenizer::load(golden("uncased.txt"));
+  const std::vector<fs::path> files = {write("a.txt", "the\n"), write("b.txt", " \nfilm\n \n")};
+  int chunks = 0;
+  const auto run = [&](const std::function<bool()>& stop) {
+    const TokenizeOptions options = {.documents = {.rule = DocumentRule::line},
+                                     .special_tokens = false,
+                                     .eos = false,
+                                     .threads = 1,
+                                     .stop = stop};
+    return tokenize(files, tokenizer, golden("uncased.txt"), path("corpus"), options);
+  };
+  ASSERT_FALSE(run([&] { return chunks++ == 1; }));
+  ASSERT_TRUE(run({}));
+  const Manifest manifest = read_manifest(path("corpus"));
+  EXPECT_EQ(manifest.documents, 2);
+  EXPECT_EQ(manifest.empty_documents, 2);
 }
 
 TEST_F(Tokenize, DamageOfWhatAnInterruptedRunWroteIsFound) {
@@ -198,7 +217,7 @@ TEST_F(Tokenize, DamageOfWhatAnInterruptedRunWroteIsFound) {
   write_file_atomic(path("corpus") / name, bytes);
   options.stop = {};
   EXPECT_THAT([&] { tokenize_files(files, "corpus", options); },
-              ThrowsMessage<DataError>(has_all(name, "damaged", "--overwrite")));
+              ThrowsMessage<DataError>(has_all(name, "damaged", "begin again")));
 }
 
 TEST_F(Tokenize, AMistakeInADocumentKeepsThoseBeforeItAndTheFileCanBeMended) {
@@ -215,9 +234,9 @@ TEST_F(Tokenize, AMistakeInADocumentKeepsThoseBeforeItAndTheFileCanBeMended) {
 TEST_F(Tokenize, ACompleteCorpusIsLeftAsItIs) {
   const fs::path file = write("text", "a film");
   ASSERT_TRUE(tokenize_files({file}, "corpus"));
-  const auto written = fs::last_write_time(path("corpus") / manifest_name);
+  const file_faults::Injection count({.path = "corpus"});
   ASSERT_TRUE(tokenize_files({file}, "corpus"));
-  EXPECT_EQ(fs::last_write_time(path("corpus") / manifest_name), written);
+  EXPECT_EQ(count.calls(), 0);  // that write
   EXPECT_THAT(logged_, testing::HasSubstr("complete already"));
 }
 
@@ -312,6 +331,12 @@ TEST_F(Tokenize, ElseTheyAreRefusedByFileAndLine) {
     EXPECT_THAT([&] { tokenize({file}, tokenizer, golden("uncased.txt"), path("corpus"), options); },
                 ThrowsMessage<DataError>(has_all("text:3", "0xff", "UTF-8")));
   }
+  std::string lines;
+  for (int i = 0; i < 200'000; ++i) lines += "the film\n";
+  write("text", lines + "\xFF");
+  const TokenizeOptions options = {.eos = false, .overwrite = true};
+  EXPECT_THAT([&] { tokenize({file}, tokenizer, golden("uncased.txt"), path("corpus"), options); },
+              ThrowsMessage<DataError>(has_all("text:200001")));
 }
 
 TEST_F(Tokenize, LargeVocabulariesHaveTokensOfFourBytes) {
