@@ -7,10 +7,8 @@
 #include "stretto/token_corpus/mixture.h"
 #include "stretto/token_corpus/tokenize.h"
 
-namespace stretto {
+namespace stretto::token_corpus {
 namespace {
-
-using namespace token_corpus;
 
 // A word-level tokenizer of these words.
 text::Tokenizer words_tokenizer(const std::vector<std::string>& words,
@@ -113,10 +111,9 @@ void add_folders(Mistakes& all) {
 }
 
 }  // namespace
+}  // namespace stretto::token_corpus
 
-void add_token_corpora(Mistakes& all) {
-  add_texts(all);
-  add_folders(all);
+void stretto::add_token_corpora(Mistakes& all) {
+  token_corpus::add_texts(all);
+  token_corpus::add_folders(all);
 }
-
-}  // namespace stretto
