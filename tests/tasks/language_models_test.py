@@ -7,11 +7,10 @@
 import json
 import math
 import pathlib
-import shutil
 import sys
 import tempfile
 
-from workspace import DECODERS, Stretto, check_ranks_and_resuming, check_without_validation, losses_of, require, require_close, write_lines, write_model
+from workspace import DECODERS, SOURCE, Stretto, check_ranks_and_resuming, check_without_validation, losses_of, require, require_close, write_lines, write_model
 
 RECIPE = """
 task: causal-lm
@@ -96,7 +95,7 @@ MISTAKES = [
     (["data.train=gpt2"], "gpt2"),
     (["data.train=empty.txt"], "empty.txt"),
     (["data.train=nope.txt"], "data.train: nope.txt does not exist"),
-    (["tokenizer.path=no-eos"], "the tokenizer names no eos_token"),
+    (["data.train=other"], "its tokens are of another tokenizer"),
     (["model.config=encoder.json"], "bert"),
     (["text_classification.label_smoothing=0.1"], "text_classification does not apply"),
     (["data.validation=null", "data.validation_split=0.001"], "leave none for validation"),
@@ -107,9 +106,7 @@ def check_mistakes(stretto):
     folder = stretto.folder
     (folder / "empty.txt").write_text("")
     (folder / "encoder.json").write_text(json.dumps({"model_type": "bert", "vocab_size": 2000, "hidden_size": 8, "num_attention_heads": 2}))
-    shutil.copytree(folder / "gpt2", folder / "no-eos")
-    (folder / "no-eos/tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "RobertaTokenizer"}))
-    stretto.run("data", "tokenize", "dev.txt", "--tokenizer", "no-eos", "--output", "other", "--no-eos")
+    stretto.run("data", "tokenize", "dev.txt", "--tokenizer", SOURCE / "tests/golden/tokenizer/gpt2", "--output", "other", "--no-eos")
     for settings, message in MISTAKES:
         stretto.require_error(message, "train", "clm.yaml", "-N", 1, "output=refused", *settings)
 
