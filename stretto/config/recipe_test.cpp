@@ -221,7 +221,7 @@ TEST(Recipe, HelpAndSchemaHoldEverySetting) {
   EXPECT_THAT(help, HasSubstr("peak learning rate (number, at least 0; default 5e-05)"));
   const auto schema = recipe_schema();
   EXPECT_EQ(schema["title"], "stretto recipe");
-  EXPECT_EQ(schema["properties"].size(), 19u);
+  EXPECT_EQ(schema["properties"].size(), 20u);
   EXPECT_EQ(schema["properties"]["optimizer"]["properties"]["lr"]["default"], 5e-5);
 }
 
@@ -252,6 +252,7 @@ TEST(Recipe, SettingsThatMayChangeOnResumeSayItAtTheirDeclaration) {
                                       "training.steps_this_run",
                                       "training.max_time",
                                       "token_classification.embeddings_storage_mode",
+                                      "causal_lm.stride",
                                       "question_answering.n_best_size",
                                       "question_answering.max_answer_length",
                                       "question_answering.null_score_diff_threshold",
@@ -272,7 +273,7 @@ TEST(Recipe, SettingsThatMayChangeOnResumeSayItAtTheirDeclaration) {
                                       "training.max_tokens",
                                       "training.grad_accumulation_steps"};
   Recipe recipe;
-  for (const char* task : {"text-classification", "token-classification", "question-answering"}) {
+  for (const char* task : {"text-classification", "token-classification", "question-answering", "causal-lm"}) {
     recipe.task = task;
     const auto fields = settings::fields_of(recipe);
     const auto compared = computing_settings(recipe);

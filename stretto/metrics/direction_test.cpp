@@ -19,8 +19,9 @@ TEST(Direction, LossFallsAndScoresRise) {
   EXPECT_TRUE(better("eval_loss", 0.1, 0.2));
   EXPECT_TRUE(better("perplexity", 3, 4));
   EXPECT_FALSE(better("hard/perplexity", 4, 3));
+  EXPECT_TRUE(better("bits_per_byte", 1.1, 1.2));
   for (const std::string& name : metric_names()) {
-    if (name == "loss" || name == "perplexity") continue;
+    if (name == "loss" || name == "perplexity" || name == "bits_per_byte") continue;
     EXPECT_TRUE(better(name, 0.9, 0.8)) << name;
     EXPECT_FALSE(better(name, 0.8, 0.9)) << name;
     EXPECT_FALSE(better(name, 0.8, 0.8)) << name;

@@ -15,8 +15,7 @@ namespace stretto {
 // collective.
 class Checkpoints {
  public:
-  // `holds_state`: the output folder has a checkpoint of this run. REQUIRES: the output folder exists at
-  // rank 0.
+  // `holds_state`: the output folder has a checkpoint of this run.
   Checkpoints(const Recipe& recipe, const Mesh& mesh, bool holds_state);
 
   // For a rollback because of `reason`: waits for the save in progress and returns the newest checkpoint of

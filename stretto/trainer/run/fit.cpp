@@ -28,13 +28,13 @@ Fit::Fit(const SessionParts& parts, std::unique_ptr<RunCheckpoint> from)
     : recipe_(parts.recipe),
       mesh_(parts.mesh),
       continues_folder_(from != nullptr && from->continues_folder()),
+      checkpoints_(recipe_, mesh_, continues_folder_),
       session_(make_session(parts, from.get())),
       run_(*session_),
       step_log_(session_->step_log),
       models_(session_->models),
       evaluator_(session_->evaluator),
-      callbacks_(session_->callbacks),
-      checkpoints_(recipe_, mesh_, continues_folder_) {
+      callbacks_(session_->callbacks) {
   if (from != nullptr) result_.resumed_after = session_->steps_done();
   warn_of_settings();
 }

@@ -43,6 +43,7 @@ class Fit {
   const Recipe& recipe_;
   const Mesh& mesh_;
   const bool continues_folder_;  // the run resumes from a checkpoint in its output folder
+  Checkpoints checkpoints_;  // before the session, so that signals are requests while a checkpoint is read
   std::unique_ptr<Session> session_;
   TrainingRun run_;
   StepLog& step_log_;  // these are the session's
@@ -50,7 +51,6 @@ class Fit {
   Evaluator& evaluator_;
   Callbacks& callbacks_;
   std::optional<Metrics> at_start_;  // of the evaluation before the first step, until it is recorded
-  Checkpoints checkpoints_;
   FitResult result_;
   bool claimed_folder_ = false;
 };
