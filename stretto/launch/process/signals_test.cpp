@@ -148,16 +148,23 @@ TEST_F(Signals, SigtstpStopsTheWholeJobAndSigcontContinuesIt) {
   start(options, [] { ::setpgid(0, 0); });
   const std::vector<pid_t> all = {launcher_, number_in("pid0"), number_in("pid1")};
   const auto stopped = [&](pid_t pid) { return process_state(pid) == "T"; };
+  const auto pauses = [&] {
+    const std::string err = text("err"), line = "the job was paused for ";
+    int count = 0;
+    for (size_t at = err.find(line); at != std::string::npos; at = err.find(line, at + 1)) ++count;
+    return count;
+  };
   for (int i = 0; i < 2; ++i) {
     ::kill(launcher_, SIGTSTP);
     EXPECT_TRUE(becomes_true([&] { return std::ranges::all_of(all, stopped); }));
     ::kill(launcher_, SIGCONT);
     EXPECT_TRUE(becomes_true([&] { return std::ranges::none_of(all, stopped); }));
+    // Before that it has SIGTSTP's default action, which stops the launcher alone.
+    EXPECT_TRUE(becomes_true([&] { return pauses() == i + 1; }));
   }
   ::kill(launcher_, SIGTERM);
   EXPECT_EQ(exit_code(), 0);
   EXPECT_THAT(text("out"), AllOf(HasSubstr("saved\n"), HasSubstr("[rank 1] saved\n")));
-  EXPECT_THAT(text("err"), HasSubstr("the job was paused for "));
 }
 
 // The pause is longer than the grace of ranks that save.
