@@ -58,7 +58,8 @@ TEST(BlockDataset, PacksDocumentsAsSequencesWithTheNextTokensAsLabels) {
 }
 
 int64_t own_kilobytes() {
-  for (const std::string_view line : split(read_file("/proc/self/status"), '\n')) {
+  const std::string status = read_file("/proc/self/status");
+  for (const std::string_view line : split(status, '\n')) {
     if (line.starts_with("RssAnon")) return std::stoll(std::string(line.substr(line.find(':') + 1)));
   }
   return 0;

@@ -267,7 +267,8 @@ TEST_F(Corpora, MixturesThatAreNotPossibleAreRefused) {
 // ---- memory
 
 int64_t kilobytes(const char* name) {
-  for (const std::string_view line : split(read_file("/proc/self/status"), '\n')) {
+  const std::string status = read_file("/proc/self/status");
+  for (const std::string_view line : split(status, '\n')) {
     if (line.starts_with(name)) return std::stoll(std::string(line.substr(line.find(':') + 1)));
   }
   ADD_FAILURE() << name;
