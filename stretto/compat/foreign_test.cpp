@@ -294,8 +294,8 @@ TEST_F(Foreign, ContradictionsNameBothPlaces) {
                 recipe(read_deepspeed(
                     write("ds.json", zero2_json, "\"warmup_max_lr\": \"auto\"", "\"warmup_max_lr\": 1e-3")));
               }),
-              has_all("scheduler.params.warmup_max_lr:", "optimizer.lr: 1e-3", "optimizer.params.lr sets 3e-5",
-                      "remove one"));
+              has_all("scheduler.params.warmup_max_lr:", "optimizer.lr: 1e-3",
+                      "optimizer.params.lr sets 3e-5", "remove one"));
   const Recipe batches = recipe(foreign, "training: {global_batch_size: 100}\n");
   EXPECT_THAT(refusal([&] { resolve(topology_request(batches), equal_hosts(1, 2)); }),
               HasSubstr("training.batch_size (" + (folder_.path() / "ds.json").string() +

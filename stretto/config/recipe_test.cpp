@@ -273,7 +273,8 @@ TEST(Recipe, SettingsThatMayChangeOnResumeSayItAtTheirDeclaration) {
                                       "training.max_tokens",
                                       "training.grad_accumulation_steps"};
   Recipe recipe;
-  for (const char* task : {"text-classification", "token-classification", "question-answering", "causal-lm"}) {
+  for (const char* task :
+       {"text-classification", "token-classification", "question-answering", "causal-lm"}) {
     recipe.task = task;
     const auto fields = settings::fields_of(recipe);
     const auto compared = computing_settings(recipe);

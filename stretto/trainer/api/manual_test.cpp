@@ -4,8 +4,8 @@
 
 #include "stretto/optim/optimizers.h"
 #include "stretto/optim_config/schedules.h"
-#include "stretto/trainer/api/manual_optimization.h"
 #include "stretto/tensor/safetensors.h"
+#include "stretto/trainer/api/manual_optimization.h"
 #include "stretto/trainer/run/loop_fixture.h"
 
 namespace stretto {
