@@ -20,6 +20,7 @@ BENCHMARKS = {
     "start": [],
     "tokenize": [],
     "corpora": [],
+    "language_models": [],
     "checkpoint": ["--program", PROGRAMS / "checkpoint_bench"],
     "adamw": ["--program", PROGRAMS / "adamw_bench"],
     "collectives": ["--program", PROGRAMS / "collectives_bench"],
