@@ -104,17 +104,18 @@ TEST(Decoder, DropoutOfASampleDoesNotDependOnItsBatchOrKernels) {
 
 // Each probability is that of its own places.
 TEST(Decoder, EachDropoutProbabilityIsUsed) {
-  const Batch batch = packed_batch(golden_of("gpt2/plain"));
-  const auto hidden = [&](const char* key) {
-    nlohmann::json config = config_of("gpt2/plain");
+  const auto hidden = [&](const std::string& folder, const char* key) {
+    nlohmann::json config = config_of(folder);
     if (key != nullptr) config[key] = 0.3;
     const auto model = make_decoder(config);
-    load_weights(*model, decoder_goldens / "gpt2/plain");
-    return model->forward(batch, {.training = true, .key = 1});
+    load_weights(*model, decoder_goldens / folder);
+    return model->forward(packed_batch(golden_of(folder)), {.training = true, .key = 1});
   };
-  const Tensor none = hidden(nullptr);
-  for (const char* key : {"resid_pdrop", "embd_pdrop", "attn_pdrop"})
-    EXPECT_GT(relative_difference(hidden(key), none), 1e-3) << key;
+  for (const auto& [folder, key] : {std::pair{"gpt2/plain", "resid_pdrop"},
+                                    {"gpt2/plain", "embd_pdrop"},
+                                    {"gpt2/plain", "attn_pdrop"},
+                                    {"llama/plain", "attention_dropout"}})
+    EXPECT_GT(relative_difference(hidden(folder, key), hidden(folder, nullptr)), 1e-3) << key;
 }
 
 // A table that is also the head's weight is not used by lookups alone.

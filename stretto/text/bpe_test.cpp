@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stretto/base/error.h"
+#include "stretto/text/cl100k.h"
 #include "stretto/text/golden_support.h"
 #include "stretto/text/tokenizer_files.h"
 
@@ -105,6 +106,29 @@ TEST(Split, WhatItDoesNotComputeIsRefused) {
   EXPECT_THAT(with("/pre_tokenizer/pretokenizers/1/use_regex", true), HasSubstr("behind a Split"));
   EXPECT_THAT(with("/pre_tokenizer/pretokenizers/1/add_prefix_space", true), HasSubstr("behind a Split"));
   EXPECT_THAT(with("/model/byte_fallback", true), HasSubstr("model.byte_fallback"));
+}
+
+// The words that tokenizers' regular expression gives.
+TEST(Cl100k, SplitsAsItsRegularExpression) {
+  const auto words = [](const std::string& text) {
+    NormalizedText normalized, scratch;
+    NoNormalizer().normalize(text, 0, normalized);
+    std::vector<WordRange> ranges;
+    Cl100kPreTokenizer(3).split(normalized, scratch, ranges);
+    std::vector<std::string> parts;
+    for (const auto& [begin, end] : ranges) parts.push_back(text.substr(begin, end - begin));
+    return parts;
+  };
+  EXPECT_THAT(words("x'\u017fa x'Sa x'sS"),
+              ElementsAre("x", "'\u017f", "a", " x", "'S", "a", " x", "'s", "S"));
+  EXPECT_THAT(words("we'REx we'Vex I'Lla I'le"),
+              ElementsAre("we", "'RE", "x", " we", "'Ve", "x", " I", "'Ll", "a", " I", "'le"));
+  EXPECT_THAT(words("'tis 'T"), ElementsAre("'t", "is", " '", "T"));
+  EXPECT_THAT(words("12345 1a"), ElementsAre("123", "45", " ", "1", "a"));
+  EXPECT_THAT(words("a \n\n b\r\n\t c"), ElementsAre("a", " \n\n", " b", "\r\n", "\t", " c"));
+  EXPECT_THAT(words("  \n"), ElementsAre("  \n"));
+  EXPECT_THAT(words("a!!\n\n?x  !"), ElementsAre("a", "!!\n\n", "?x", " ", " !"));
+  EXPECT_THAT(words("\u00a0a \u2028b"), ElementsAre("\u00a0a", " ", "\u2028b"));
 }
 
 // GPT-2's own regular expression, written out, splits as ByteLevel does.
