@@ -36,7 +36,7 @@ void split_training_file(ScriptState& state) {
   state.set_for("train_file", "data.train", quoted((plan.split_folder / ("train" + extension)).string()));
 }
 
-// Defaults of the scripts that differ from those of recipes.
+// Sets defaults of the scripts that differ from those of recipes.
 void set_defaults(ScriptState& state) {
   RecipeText& recipe = state.recipe;
   recipe.set("task", task_of(state.script));

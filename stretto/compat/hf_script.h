@@ -9,7 +9,8 @@
 
 namespace stretto::compat {
 
-// Hugging Face's example scripts run_glue.py, run_ner.py, run_qa.py and run_clm.py; Flair's custom_run_ner.py.
+// The supported scripts: Hugging Face's run_glue.py, run_ner.py, run_qa.py and run_clm.py, and Flair's
+// custom_run_ner.py.
 enum class Script { glue, ner, qa, clm, flair_ner };
 
 // The translation of a script's command line.
@@ -22,15 +23,15 @@ struct ScriptPlan {
   bool train = false, evaluate = false, predict = false;
   std::filesystem::path model;                            // model_name_or_path
   std::optional<std::filesystem::path> validation, test;  // files
-  std::string max_eval_samples = "null";  // of the validation file, as a setting: all, or the first so many
-  bool entity_level = false;              // run-ner: metrics of each type
-  std::optional<int64_t> ranks = std::nullopt;  // on this host, if the flags say so
-  std::string glue_task;                        // as text_classification.glue_task, else empty
+  std::string max_eval_samples = "null";        // samples of the validation file, as a setting; null: all
+  bool entity_level = false;                    // run-ner: report metrics per entity type
+  std::optional<int64_t> ranks = std::nullopt;  // ranks on this host, if the flags set them
+  std::string glue_task;                        // text_classification.glue_task; empty without one
   // run-clm without a validation file: this percentage of the lines of the training file `split_file` is written to
   // split_folder/validation.*, the others to split_folder/train.*, before anything else is done.
   double split_percentage = 0;
   std::filesystem::path split_file = {}, split_folder = {};  // "": nothing is split
-  std::vector<std::string> notes;  // flags without a meaning here, each with the reason
+  std::vector<std::string> notes;                            // ignored flags, each with the reason
 
   // The folder of the run. Evaluation has its own folder, so that it leaves a training run in output_dir
   // unchanged.

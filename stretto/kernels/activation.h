@@ -17,7 +17,7 @@ struct ActivationGradients {
 ActivationGradients activate_backward(Curve curve, const Tensor& grad, const Tensor& x, const Tensor& bias,
                                       const Tensor& factor, const Tensor& bias_sum);
 
-// The same with ATen operators and autograd.
+// Like activate, with ATen operators and autograd.
 Tensor activate_reference(Curve curve, const Tensor& x, const Tensor& bias, const Tensor& factor = {});
 
 }  // namespace stretto::kernels

@@ -48,7 +48,7 @@ class EngineOptimizer : public OptimizerBackend {
                 engine_.facts().optimizer);
   }
 
-  // The rest is the engine's.
+  // Adds only the step; Engine::add_state() adds the rest.
   void add_state(State& state, const std::string& prefix) override { state.scalars[prefix]["lr"] = lr_; }
   void resume(const State& state, const std::string& prefix) override {
     state.scalar(prefix).at("lr").get_to(lr_);

@@ -117,8 +117,9 @@ struct Gate {
 Tensor mlp_dropout_add(const Tensor& x, const Gate& gate, const Affine& out, const Tensor& residual, double p,
                        uint64_t site, const PackedLayout& layout, const Context& context);
 
-// Sum over rows of the cross entropy, and the number of rows whose label is not -100. logits [N, C] any float type
-// (computed in fp32 or fp64), labels [N] int64. Throws DataError for labels that are neither -100 nor in [0, C).
+// Sum over rows of the cross entropy, and the number of rows whose label is not -100. logits [N, C] any float
+// type (computed in fp32 or fp64), labels [N] int64. Throws DataError for labels that are neither -100 nor in
+// [0, C).
 Loss cross_entropy(const Tensor& logits, const Tensor& labels, const Context& context = {});
 
 // cross_entropy(x W^T, labels) of many classes C: logits exist for a few rows at a time, and only once, as

@@ -20,13 +20,13 @@ struct DecoderStep {
   size_t start = 0, stop = 0;
 };
 
-// How tokens become text again: tokenizer.json's `decoder`.
+// The conversion of tokens to text: tokenizer.json's `decoder`.
 struct Decoder {
   enum class Kind { join_by_space, wordpiece, byte_level, metaspace, steps, unavailable };
   Kind kind = Kind::join_by_space;
   std::string mark = {};  // wordpiece: the prefix of continuing pieces; metaspace: the replacement of a space
   bool cleanup = true;    // wordpiece: no spaces in front of punctuation, contractions closed
-  bool drop_first_mark = true;  // metaspace: the space that stands for nothing in the text
+  bool drop_first_mark = true;  // metaspace: drop the first space, which is not part of the text
   std::vector<DecoderStep> steps = {};
   std::string type = {};  // unavailable: its name, and the file
 };

@@ -20,7 +20,8 @@ Decoder read_decoder(const JsonField& file);
 // Whether the pre-tokenizer is that of a vocabulary that spells bytes (byte_level.h).
 bool splits_bytes(const JsonField& file);
 
-// Whether byte-level texts get a space in front: `here`, which a file says, unless the configuration or the options say otherwise.
+// Whether a space is inserted before byte-level texts: `here`, the value in a file, unless the configuration
+// or the options override it.
 bool choose_prefix_space(bool here, const JsonField& config, const TokenizerOptions& options);
 
 // The kind of a model: "WordPiece", "BPE", ...

@@ -392,7 +392,7 @@ class Head {
   const int64_t width_, row_;
   const R scale_;
   int64_t head_ = 0, sample_ = 0, first_query_ = 0, queries_ = 0, first_key_ = 0, keys_ = 0;
-  int64_t first_position_ = 0, first_place_ = 0;  // of the queries: in the sequence and in the sample
+  int64_t first_position_ = 0, first_place_ = 0;  // of the queries, in the sequence and in the sample
   R *q_, *grad_out_, *grad_q_, *delta_, *k_, *v_, *keys_across_, *values_across_, *grad_k_, *grad_v_;
   R scores_[tile_queries * tile_keys], grad_scores_[tile_queries * tile_keys],
       kept_[tile_queries * tile_keys];

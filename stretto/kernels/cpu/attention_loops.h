@@ -24,7 +24,7 @@ struct AttentionCall {
   int64_t sequences, heads, key_heads, width;
   double scale;
   int64_t window;
-  bool causal, queries_are_last;  // as in AttentionSequences
+  bool causal, queries_are_last;  // see AttentionSequences
   Drop drop;                      // of attention weights
   // Given for the backward pass, which reads out and log_sum_exp; the forward pass writes these.
   bool is_backward;

@@ -41,7 +41,7 @@ ChildEnd run_in_child(const std::function<int()>& body) {
   const pid_t child = ::fork();
   if (child < 0) throw IoError("cannot start a process: {}", std::strerror(errno));
   if (child == 0) run_child(body, signals);
-  ::setpgid(child, child);  // here as well, so that the group exists whichever of the two runs first
+  ::setpgid(child, child);  // both parent and child call it, so that the group exists whichever runs first
   ChildEnd end;
   const auto read_signals = [&](bool passes_on) {
     while (const auto signal = signals.next()) {
