@@ -15,9 +15,11 @@ const char* task_of(Script script) {
       return "token-classification";
     case Script::clm:
       return "causal-lm";
-    default:
-      return "question-answering";
+    case Script::qa:
+    case Script::flair_ner:  // see flair_script.h
+      break;
   }
+  return "question-answering";
 }
 
 // Without a validation file run_clm.py validates on the first lines of the training file.
@@ -31,7 +33,7 @@ void split_training_file(ScriptState& state) {
   plan.split_percentage = *percentage;
   plan.split_file = state.given.at("train_file");
   const std::string extension = plan.split_file.extension().string();
-  plan.split_folder = plan.output_dir / "data";
+  plan.split_folder = plan.run_folder() / "cache";
   plan.validation = plan.split_folder / ("validation" + extension);
   state.set_for("train_file", "data.train", quoted((plan.split_folder / ("train" + extension)).string()));
 }

@@ -17,7 +17,8 @@ using ::testing::ElementsAre;
 // its third token.
 class NumberedBlocks : public token_corpus::Blocks {
  public:
-  explicit NumberedBlocks(int64_t tokens) : tokens_(tokens) {}
+  explicit NumberedBlocks(int64_t tokens, int32_t first_predicted = 0)
+      : tokens_(tokens), first_predicted_(first_predicted) {}
   int64_t size() const override { return (tokens_ + 3) / 4; }
   int32_t block_size() const override { return 4; }
   int32_t length(int64_t block) const override {
@@ -25,7 +26,7 @@ class NumberedBlocks : public token_corpus::Blocks {
   }
   int64_t tokens() const override { return tokens_; }
   token_corpus::Block read(int64_t block) const override {
-    token_corpus::Block result{{}, {0}};
+    token_corpus::Block result{{}, {0}, first_predicted_};
     for (int32_t i = 0; i < length(block); ++i) result.ids.push_back(static_cast<int32_t>(4 * block + i));
     if (length(block) > 2) result.starts.push_back(2);
     return result;
@@ -34,6 +35,7 @@ class NumberedBlocks : public token_corpus::Blocks {
 
  private:
   int64_t tokens_;
+  int32_t first_predicted_;
 };
 
 std::vector<int64_t> values(const Batch& batch, const char* name) {
@@ -52,9 +54,17 @@ TEST(BlockDataset, PacksDocumentsAsSequencesWithTheNextTokensAsLabels) {
   EXPECT_THAT(values(batch, "position_ids"), ElementsAre(0, 1, 0, 1, 0, 1, 0, 0));
   EXPECT_THAT(values(batch, "samples"), ElementsAre(2, 2, 0, 0, 0, 0, 2, 2));
   EXPECT_THAT(values(batch, "places"), ElementsAre(0, 1, 0, 1, 2, 3, 0, 0));
+  EXPECT_THAT(values(batch, "cu_samples"), ElementsAre(0, 2, 6));
   EXPECT_THAT(batch.sample_ids, ElementsAre(2, 0));
   EXPECT_EQ(batch.count, 2);
   EXPECT_EQ(dataset.pack({}).count, 0);
+}
+
+// The third token of the first block is the first of a document, and not predicted in any case.
+TEST(BlockDataset, TokensOfContextAreNotPredicted) {
+  const BlockDataset dataset(std::make_shared<NumberedBlocks>(8, /*first_predicted=*/3));
+  EXPECT_THAT(values(dataset.pack(std::vector<int64_t>{0, 1}), "labels"),
+              ElementsAre(-100, -100, 3, -100, -100, -100, 7, -100));
 }
 
 int64_t own_kilobytes() {

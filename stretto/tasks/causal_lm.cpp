@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "stretto/base/error.h"
-#include "stretto/base/input_file.h"
 #include "stretto/base/log.h"
 #include "stretto/base/stream_hash.h"
 #include "stretto/base/strings.h"
@@ -13,6 +12,7 @@
 #include "stretto/tasks/causal_language_model.h"
 #include "stretto/tasks/fine_tuning.h"
 #include "stretto/token_corpus/block_range.h"
+#include "stretto/token_corpus/growing_file.h"
 #include "stretto/token_corpus/tokenize.h"
 #include "stretto/token_corpus/windows.h"
 #include "stretto/trainer/folder/run_folder.h"
@@ -43,22 +43,11 @@ token_corpus::DocumentRule rule_of(TextDocument document) {
   return token_corpus::DocumentRule::file;
 }
 
-std::string hash_of_file(const std::filesystem::path& path) {
-  constexpr int64_t part_bytes = int64_t{1} << 20;
-  const InputFile file(path);
-  StreamHash hash;
-  std::string part;
-  for (int64_t begin = 0; begin < file.size(); begin += part_bytes) {
-    part.resize(static_cast<size_t>(std::min(part_bytes, file.size() - begin)));
-    file.read(begin, part);
-    hash.add(part);
-  }
-  return fmt::format("{:016x}", hash.value());
-}
-
 TextSource open_text(const std::filesystem::path& path) {
-  const bool is_corpus = std::filesystem::is_directory(path);
-  return {path.string(), path, is_corpus ? Corpus(path).fingerprint() : hash_of_file(path)};
+  if (std::filesystem::is_directory(path)) return {path.string(), path, Corpus(path).fingerprint()};
+  StreamHash hash;
+  token_corpus::hash_file(path, static_cast<int64_t>(std::filesystem::file_size(path)), hash);
+  return {path.string(), path, token_corpus::checksum_text(hash.value())};
 }
 
 // The blocks of a source, and the corpus that they are of.

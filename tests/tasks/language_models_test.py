@@ -77,8 +77,8 @@ def check_door(stretto):
     # The first lines are for validation, as of run_clm.py.
     lines = (stretto.folder / "train.txt").read_text().splitlines(keepends=True)
     part = round(len(lines) * 0.05)
-    require((stretto.folder / "door/data/validation.txt").read_text() == "".join(lines[:part]), "the validation part")
-    require((stretto.folder / "door/data/train.txt").read_text() == "".join(lines[part:]), "the training part")
+    require((stretto.folder / "door/run/cache/validation.txt").read_text() == "".join(lines[:part]), "the validation part")
+    require((stretto.folder / "door/run/cache/train.txt").read_text() == "".join(lines[part:]), "the training part")
     for flags, message in ((["--block_size", "49"], "--block_size 49: data.max_length: 49 exceeds the 48 positions"),
                            (["--block_size", "1"], "--block_size 1: data.max_length"), (["--streaming", "maybe"], "--streaming"),
                            (["--model_type", "gpt2"], "--model_type gpt2: pass --config_name"),

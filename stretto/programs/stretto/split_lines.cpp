@@ -27,6 +27,11 @@ void split_lines(const compat::ScriptPlan& plan) {
   }
   const MappedFile file(plan.split_file);
   const std::string_view text = file.text();
+  if (text.starts_with("\x1f\x8b") || text.starts_with("\x28\xb5\x2f\xfd")) {
+    throw ConfigError(
+        "--train_file {}: lines of a compressed file are not split; pass --validation_file, or decompress it",
+        plan.split_file.string());
+  }
   const auto breaks = std::ranges::count(text, '\n');
   const auto lines = breaks + (!text.empty() && text.back() != '\n');
   const auto first =

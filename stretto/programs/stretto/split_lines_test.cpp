@@ -43,6 +43,12 @@ TEST_F(SplitLines, RefusesWhatLeavesAPartEmpty) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "out"));
 }
 
+// Newlines of compressed bytes mean nothing.
+TEST_F(SplitLines, RefusesCompressedFiles) {
+  EXPECT_THROW(split_lines(plan("\x1f\x8b\n\n\n\n", 50)), ConfigError);
+  EXPECT_THROW(split_lines(plan("\x28\xb5\x2f\xfd\n\n\n\n", 50)), ConfigError);
+}
+
 TEST_F(SplitLines, NeverOverwritesTheTrainingFile) {
   compat::ScriptPlan same = plan("a\nb\nc\n", 34);
   same.split_folder = folder_.path();
