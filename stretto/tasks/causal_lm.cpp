@@ -119,8 +119,7 @@ CausalLm::TrainingFiles CausalLm::read_for_training() {
 std::shared_ptr<const Blocks> CausalLm::blocks_of(const std::shared_ptr<const Corpus>& corpus,
                                                   int32_t length) const {
   if (is_test_ && settings_.stride) {
-    const auto stride = static_cast<int32_t>(std::min<int64_t>(*settings_.stride, length));
-    return std::make_shared<token_corpus::Windows>(corpus, length, stride);
+    return std::make_shared<token_corpus::Windows>(corpus, length, static_cast<int32_t>(*settings_.stride));
   }
   if (settings_.blocks == BlockKind::run_clm)
     return std::make_shared<token_corpus::CorpusBlocks>(corpus, token_corpus::run_clm_blocks(length));
@@ -149,6 +148,7 @@ std::unique_ptr<TextBlocks> CausalLm::tokenize(const TextSource& source, const T
                                                            {"overwrite", "data.cache"},
                                                            {"output", "data.cache"}}});
   if (corpus->tokens() == 0) throw DataError("{}: there is no text in it", source.name);
+  check_stride(recipe_, max_length(model));
   const auto blocks = blocks_of(corpus, static_cast<int32_t>(max_length(model)));
   const auto at = [&](double share) {
     return static_cast<int64_t>(std::llround(share * static_cast<double>(blocks->size())));

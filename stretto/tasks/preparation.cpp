@@ -30,56 +30,6 @@ text::Tokenizer load_tokenizer(const Recipe& recipe, const std::filesystem::path
       folder, {.lowercase = recipe.tokenizer.lowercase, .add_prefix_space = prefix_space(recipe)});
 }
 
-void check_fit(const Recipe& recipe, const text::Tokenizer& tokenizer, const TextModel& model) {
-  const auto [vocab_size, max_length] = model.limits();
-  if (tokenizer.vocab_size() > vocab_size) {
-    throw ConfigError(
-        "the tokenizer has ids up to {}, but the model's vocab_size is {}; set tokenizer.path to the tokenizer of model.path",
-        tokenizer.vocab_size() - 1, vocab_size);
-  }
-  if (recipe.data.max_length > max_length) {
-    throw ConfigError("{}: {} exceeds the {} positions of the model; set it to {} at most",
-                      recipe.origins.label("data.max_length"), recipe.data.max_length, max_length,
-                      max_length);
-  }
-}
-
-std::vector<Input> inputs_of(const text::Tokenizer& tokenizer, const TextModel& model) {
-  std::vector<Input> inputs = {{"tokenizer", "contents " + hash128_hex(tokenizer.fingerprint())}};
-  const nlohmann::json config = model.config_json({});
-  for (const auto& [key, value] : config.items()) inputs.push_back({"model config." + key, value.dump()});
-  return inputs;
-}
-
-FitResult fit_module(const Recipe& recipe, Module& module, const data::Dataset& train,
-                     const data::Dataset* validation, const Mesh& mesh, at::Device device,
-                     const std::vector<std::shared_ptr<Callback>>& callbacks) {
-  if (recipe.evaluate.every.never())
-    log::info("evaluation none: {}; the model of the last step is kept", why_not_evaluated(recipe));
-  Trainer trainer(recipe, mesh, device);
-  for (const auto& callback : callbacks) trainer.add(callback);
-  return trainer.fit(module, train, validation);
-}
-
-Evaluation evaluate_for_test(const Recipe& recipe, Module& module, const data::Dataset& dataset,
-                             const Mesh& mesh, at::Device device) {
-  read_parameters(module);
-  const std::string model = (recipe.output / "model").string();
-  const auto start = std::chrono::steady_clock::now();
-  Evaluation evaluation =
-      evaluate_alone(recipe, model, module, dataset, mesh, device, EvaluationStep::validation);
-  const double seconds = seconds_since(start);
-  const int64_t batch = evaluation_batch_size(recipe) * mesh.size(Axes::data);
-  if (mesh.world().rank() == 0) {
-    RunFolder(recipe.output)
-        .write_json("test_summary.json", {{"samples", dataset.size()},
-                                          {"steps", (dataset.size() + batch - 1) / batch},
-                                          {"seconds", seconds},
-                                          {"ranks", mesh.size(Axes::world)}});
-  }
-  return evaluation;
-}
-
 void warn_of_similar_labels(const Mesh& mesh, const std::string& file,
                             const std::map<std::string, data::LabelUse>& uses) {
   if (mesh.world().rank() != 0) return;

@@ -90,6 +90,7 @@ def check_door(stretto):
 MISTAKES = [
     (["data.max_length=49"], "data.max_length: 49 exceeds the 48 positions of the model"),
     (["causal_lm.stride=49", "data.max_length=48"], "causal_lm.stride: "),
+    (["causal_lm.stride=49"], "causal_lm.stride: windows of 48 tokens that begin 49 tokens apart"),
     (["causal_lm.blocks=block"], "causal_lm.blocks: \"block\" is not one of"),
     (["causal_lm.document=file", "causal_lm.keep_newlines=true"], "causal_lm.keep_newlines: "),
     (["data.train=gpt2"], "gpt2"),

@@ -7,17 +7,22 @@
 #include "stretto/settings/rule.h"
 
 namespace stretto {
+
+void check_stride(const Recipe& recipe, int64_t window) {
+  const auto& stride = recipe.task_settings.as<CausalLmConfig>().stride;
+  if (!stride || *stride <= window) return;
+  throw ConfigError(
+      "{}: windows of {} tokens that begin {} tokens apart leave tokens out; set it to {} at most",
+      recipe.origins.label("causal_lm.stride"), window, *stride, window);
+}
+
 namespace {
 
 constexpr int64_t usual_block = 1024;  // tokens, as in transformers' run_clm.py
 
 void check_causal_lm(const Recipe& recipe) {
   const auto& settings = recipe.task_settings.as<CausalLmConfig>();
-  if (settings.stride && *settings.stride > recipe.data.max_length) {
-    throw ConfigError(
-        "{}: windows of {} tokens that begin {} tokens apart leave tokens out; set it to data.max_length at most",
-        recipe.origins.label("causal_lm.stride"), recipe.data.max_length, *settings.stride);
-  }
+  check_stride(recipe, recipe.data.max_length);
   if (settings.keep_newlines && settings.document != TextDocument::line) {
     throw ConfigError("{}: it has a meaning with causal_lm.document: line only; remove it, or set that",
                       recipe.origins.label("causal_lm.keep_newlines"));

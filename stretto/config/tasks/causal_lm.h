@@ -10,6 +10,7 @@
 
 namespace stretto {
 
+struct Recipe;
 struct TaskKind;  // config/task_kind.h
 
 // causal_lm.blocks: how documents become blocks of data.max_length tokens.
@@ -37,5 +38,8 @@ struct CausalLmConfig {
 };
 
 TaskKind causal_lm_kind();
+
+// Throws ConfigError where causal_lm.stride exceeds `window`, in tokens: tokens between windows would be left out.
+void check_stride(const Recipe& recipe, int64_t window);
 
 }  // namespace stretto
