@@ -63,6 +63,17 @@ void set_defaults(ScriptState& state) {
   recipe.set("evaluate.batch_size", "8");
 }
 
+// A model to start from, or all that one with random weights needs.
+void require_start(const ScriptState& state) {
+  if (state.has("model_name_or_path")) return;
+  if (state.script != Script::clm)
+    return require_flag(state, state.has("config_name") ? "config_name" : "model_name_or_path",
+                        "to start from");
+  if (!state.has("config_name"))
+    throw ConfigError("pass --model_name_or_path, or --config_name and --tokenizer_name for random weights");
+  require_flag(state, "tokenizer_name", "with --config_name");
+}
+
 void use_files(ScriptState& state) {
   ScriptPlan& plan = state.plan;
   if (!plan.model.empty()) state.set_for("model_name_or_path", "model.path", quoted(plan.model.string()));
@@ -86,7 +97,7 @@ void use_files(ScriptState& state) {
 ScriptPlan translate_script(Script script, const std::vector<std::string>& arguments) {
   ScriptState state{.script = script, .plan = {}, .recipe = {}, .given = parse_flags(hf_flags(), arguments)};
   require_flag(state, "output_dir", "for the model and its results");
-  require_flag(state, state.has("config_name") ? "config_name" : "model_name_or_path", "to start from");
+  require_start(state);
   set_defaults(state);
   state.use(hf_flags());
   use_files(state);

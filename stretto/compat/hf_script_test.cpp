@@ -370,6 +370,13 @@ TEST(HfScript, Refusals) {
   EXPECT_THAT(with({"stray"}), has_all("\"stray\"", "begin with --"));
   EXPECT_THAT(script_error(Script::qa, {"--output_dir", "o", "--do_train"}),
               HasSubstr("--model_name_or_path is required"));
+  const std::vector<std::string> text = {"--output_dir", "o", "--do_train", "--train_file", "t"};
+  const auto clm = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), text.begin(), text.end());
+    return script_error(Script::clm, more);
+  };
+  EXPECT_THAT(clm({}), has_all("--model_name_or_path", "--config_name and --tokenizer_name"));
+  EXPECT_THAT(clm({"--config_name", "c.json"}), HasSubstr("--tokenizer_name is required with --config_name"));
 }
 
 }  // namespace

@@ -25,6 +25,8 @@ void split_lines(const compat::ScriptPlan& plan) {
         "--train_file {}: its parts for training and validation would be written there; pass another --output_dir",
         plan.split_file.string());
   }
+  if (!std::filesystem::is_regular_file(plan.split_file))
+    throw ConfigError("--train_file {}: there is no such file", plan.split_file.string());
   const MappedFile file(plan.split_file);
   const std::string_view text = file.text();
   if (text.starts_with("\x1f\x8b") || text.starts_with("\x28\xb5\x2f\xfd")) {

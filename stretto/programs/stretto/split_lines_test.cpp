@@ -40,6 +40,9 @@ TEST_F(SplitLines, RoundsAsDatasetsDoes) {
 TEST_F(SplitLines, RefusesWhatLeavesAPartEmpty) {
   EXPECT_THROW(split_lines(plan("a\nb\n", 5)), ConfigError);
   EXPECT_THROW(split_lines(plan("", 50)), ConfigError);
+  compat::ScriptPlan missing = plan("a\nb\nc\n", 34);
+  missing.split_file = folder_.path() / "none.txt";
+  EXPECT_THROW(split_lines(missing), ConfigError);
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "out"));
 }
 
