@@ -217,20 +217,27 @@ STRETTO_AVX512 void pack_rows_of_bf16(const uint16_t* b, int64_t row, int64_t co
   }
 }
 
-// Packs a [rows, k] whose columns are contiguous, 12 rows after the other: to[rows / 12][unit][12].
+// Packs a [rows, k] whose columns are contiguous, 12 rows after the other: to[rows / 12][unit][12]. A column is
+// read 16 tiles at a time, because neighbouring tiles share its cache lines.
 template <bool bf16>
 STRETTO_AVX512 void pack_a(const char* a, int64_t column, int64_t rows, int64_t k, int64_t units, float* to) {
-  for (int64_t i = 0; i < rows; i += tile_rows) {
-    const __mmask16 mask = first(std::min(tile_rows, rows - i)), all = first(tile_rows);
-    for (int64_t unit = 0; unit < units; ++unit, to += tile_rows) {
-      const char* const from = a + (unit * per_unit<bf16> * column + i) * element_bytes<bf16>;
-      __m512i x;
-      if constexpr (bf16) {
-        x = load_pairs(mask, reinterpret_cast<const uint16_t*>(from), column, 2 * unit + 1 < k);
-      } else {
-        x = _mm512_maskz_loadu_epi32(mask, from);
+  constexpr int64_t rows_at_once = 16 * tile_rows;
+  const __mmask16 all = first(tile_rows);
+  for (int64_t begin = 0; begin < rows; begin += rows_at_once) {
+    const int64_t end = std::min(rows, begin + rows_at_once);
+    for (int64_t unit = 0; unit < units; ++unit) {
+      const char* const from = a + unit * per_unit<bf16> * column * element_bytes<bf16>;
+      const bool has_second = 2 * unit + 1 < k;
+      for (int64_t i = begin; i < end; i += tile_rows) {
+        const __mmask16 mask = first(std::min(tile_rows, rows - i));
+        __m512i x;
+        if constexpr (bf16) {
+          x = load_pairs(mask, reinterpret_cast<const uint16_t*>(from) + i, column, has_second);
+        } else {
+          x = _mm512_maskz_loadu_epi32(mask, from + 4 * i);
+        }
+        _mm512_mask_storeu_epi32(to + i * units + unit * tile_rows, all, x);
       }
-      _mm512_mask_storeu_epi32(to, all, x);
     }
   }
 }

@@ -87,21 +87,29 @@ void multiply_by_own(const Tensor& out, const Tensor& a, const Tensor& b, bool a
                      const Tensor& bias = {}) {
   const bool bf16 = a.scalar_type() == at::kBFloat16;
   const bool bf16_out = out.scalar_type() == at::kBFloat16;
-  if (out.stride(1) != 1 || (bf16_out && a.size(1) > most_k_of_bf16_out)) {
+  const int64_t k = a.size(1);
+  // The second number of a bf16 pair beyond an odd k must not be read. The last column is either added by itself,
+  // which reads and writes the sums once more, or read through a copy of a by columns.
+  const bool odd = bf16 && k % 2 == 1;
+  const bool last_apart = odd && a.stride(0) != 1 && k > 2 * b.size(1);
+  if (out.stride(1) != 1 || (bf16_out && (last_apart || k > most_k_of_bf16_out))) {
     const Tensor sum = accumulate ? out.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true).contiguous()
                                   : at::empty(out.sizes(), out.options().dtype(at::kFloat));
     multiply_by_own(sum, a, b, accumulate, bias);
     Tensor(out).copy_(sum);
     return;
   }
-  // The second number of a bf16 pair beyond an odd k must not be read.
-  const bool odd = bf16 && a.size(1) % 2 == 1;
+  if (last_apart) {
+    multiply_by_own(out, a.narrow(1, 0, k - 1), b.narrow(0, 0, k - 1), accumulate, bias);
+    Tensor(out).addr_(a.select(1, k - 1).to(at::kFloat), b.select(0, k - 1).to(at::kFloat));
+    return;
+  }
   const Tensor left = odd ? a.t().contiguous().t() : with_unit_stride(a), right = with_unit_stride(b);
   const Tensor wide_bias = bias.defined() ? bias.to(at::kFloat).contiguous() : Tensor();
   const MatrixProduct product = {
       .m = a.size(0),
       .n = b.size(1),
-      .k = a.size(1),
+      .k = k,
       .bf16 = bf16,
       .a = left.const_data_ptr(),
       .a_row = left.stride(0),

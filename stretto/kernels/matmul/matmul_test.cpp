@@ -38,6 +38,7 @@ void check_product(MatmulLibrary library, const Tensor& a, const Tensor& b, cons
 
 // Compares all shapes and strides that layers multiply with fp64.
 void check_library(MatmulLibrary library, MatmulRole role, at::ScalarType dtype) {
+  at::manual_seed(1);
   for (const auto& [m, k, n] : {std::array<int64_t, 3>{1, 1, 1},
                                 {7, 5, 3},
                                 {1, 130, 33},
@@ -46,6 +47,8 @@ void check_library(MatmulLibrary library, MatmulRole role, at::ScalarType dtype)
                                 {33, 100, 17},
                                 {779, 37, 70},
                                 {19, 4100, 40},
+                                {19, 4101, 40},
+                                {13, 131, 40},
                                 {0, 4, 3},
                                 {4, 0, 3}}) {
     const auto [a, b] = operands_of(role, dtype, m, k, n);
@@ -64,7 +67,6 @@ void check_library(MatmulLibrary library, MatmulRole role, at::ScalarType dtype)
 }
 
 TEST(Matmul, EveryUsableLibraryAgreesWithDoublePrecision) {
-  at::manual_seed(1);
   for (const MatmulLibrary library : all_matmul_libraries) {
     for (const MatmulRole role : all_matmul_roles) {
       for (const at::ScalarType dtype : product_types) {
