@@ -218,10 +218,10 @@ STRETTO_AVX512 void pack_rows_of_bf16(const uint16_t* b, int64_t row, int64_t co
 }
 
 // Packs a [rows, k] whose columns are contiguous, 12 rows after the other: to[rows / 12][unit][12]. A column is
-// read 16 tiles at a time, because neighbouring tiles share its cache lines.
+// read 16 tiles at a time, because neighbouring tiles share its cache lines, and columns may be many pages apart.
 template <bool bf16>
 STRETTO_AVX512 void pack_a(const char* a, int64_t column, int64_t rows, int64_t k, int64_t units, float* to) {
-  constexpr int64_t rows_at_once = 16 * tile_rows;
+  constexpr int64_t rows_at_once = 16 * tile_rows, units_ahead = 8;
   const __mmask16 all = first(tile_rows);
   for (int64_t begin = 0; begin < rows; begin += rows_at_once) {
     const int64_t end = std::min(rows, begin + rows_at_once);
@@ -230,6 +230,9 @@ STRETTO_AVX512 void pack_a(const char* a, int64_t column, int64_t rows, int64_t 
       const bool has_second = 2 * unit + 1 < k;
       for (int64_t i = begin; i < end; i += tile_rows) {
         const __mmask16 mask = first(std::min(tile_rows, rows - i));
+        const char* const later = from + (units_ahead * per_unit<bf16> * column + i) * element_bytes<bf16>;
+        _mm_prefetch(later, _MM_HINT_T0);
+        if constexpr (bf16) _mm_prefetch(later + 2 * column, _MM_HINT_T0);
         __m512i x;
         if constexpr (bf16) {
           x = load_pairs(mask, reinterpret_cast<const uint16_t*>(from) + i, column, has_second);
