@@ -19,6 +19,7 @@ concept NamedEnum = std::is_enum_v<Enum> && requires(Enum value) {
   names_of(value)[0];
 };
 
+// The name of this value. REQUIRES: the value is one of the enum's.
 template <NamedEnum Enum>
 constexpr std::string_view name_of(Enum value) {
   return names_of(value)[static_cast<size_t>(value)];

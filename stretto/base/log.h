@@ -25,7 +25,9 @@ void open_file(const std::filesystem::path& path);
 using Output = std::function<void(std::string_view line)>;
 void set_output(Output output);
 
+// Writes buffered lines out.
 void flush();
+// Logs `line`, without newline, at this level.
 void write(Level level, std::string_view line);
 
 // Shows `line` on the terminal (stderr) in place of the last live line. The next logged line replaces
@@ -37,14 +39,17 @@ void end_live();
 // Writes a line of a program's output to stdout.
 void print(std::string_view line);
 
+// Formats a line with fmt and logs it.
 template <class... Args>
 void info(fmt::format_string<Args...> text, Args&&... args) {
   write(Level::info, fmt::format(text, std::forward<Args>(args)...));
 }
+// Like info(), for a warning.
 template <class... Args>
 void warning(fmt::format_string<Args...> text, Args&&... args) {
   write(Level::warning, fmt::format(text, std::forward<Args>(args)...));
 }
+// Like info(), for an error.
 template <class... Args>
 void error(fmt::format_string<Args...> text, Args&&... args) {
   write(Level::error, fmt::format(text, std::forward<Args>(args)...));

@@ -16,6 +16,8 @@ namespace stretto {
 class [[nodiscard]] Work {
  public:
   Work() = default;
+  // `wait` blocks until the collective is done. `what` describes the call for messages. `keep`: tensors of
+  // any shape that the back end uses until then.
   Work(std::function<void()> wait, std::string what, std::vector<Tensor> keep);
 
   // Blocks until the result is available. Throws DistributedError, with the operation, its shape and this
@@ -35,6 +37,7 @@ struct StoreHandle;
 // A store in the memory of this process, for ranks that are threads and for a single rank.
 std::shared_ptr<StoreHandle> memory_store();
 
+// Settings of a Group. All ranks pass equal values, except for address, host and device.
 struct GroupOptions {
   // The deadline of each collective. It is longer than the launcher's --hang-timeout, whose report names the
   // missing rank and the reason.
@@ -52,15 +55,19 @@ struct GroupOptions {
 };
 
 // Ranks that communicate. Every rank of a group must call the same collectives in the same order, with equal
-// shapes and types; tensors must be contiguous. Calls return at once with the Work to wait for. Not
-// thread-safe. In shared memory a rank moves data only while it is inside this group's calls: a rank that
-// waits for something else in between, for example another group's message, delays the others. If hosts have
-// several ranks, an all_reduce on one host and another collective on another host are detected by
-// compare_calls only; other mismatched calls are errors that name both.
+// shapes and types; tensors must be contiguous. Calls return at once with the Work to wait for; they throw
+// ShapeError for tensors that do not fit the call, ConfigError for those on another device and
+// DistributedError if ranks make different calls. Not thread-safe. In shared memory a rank moves data only
+// while it is inside this group's calls: a rank that waits for something else in between, for example another
+// group's message, delays the others. If hosts have several ranks, an all_reduce on one host and another
+// collective on another host are detected by compare_calls only; other mismatched calls are errors that name
+// both.
 class Group {
  public:
   // `store` must be shared by exactly these ranks. backend: "shm" (CPU tensors: shared memory between ranks
-  // of one host, TCP between hosts), "tcp", "gloo", "mpi" (CPU tensors) or "nccl" (CUDA tensors).
+  // of one host, TCP between hosts), "tcp", "gloo", "mpi" (CPU tensors) or "nccl" (CUDA tensors). Throws
+  // ConfigError for an unknown back end and for a device that it does not support, DistributedError if the
+  // ranks do not find each other.
   Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int rank, int size,
         GroupOptions options = {});
   ~Group();

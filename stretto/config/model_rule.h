@@ -26,12 +26,13 @@ struct ModelRule {
   SavingLimits limits;
 };
 
-// "best_accuracy" or "accuracy": `metric` is accuracy; best_valid_loss is the evaluation's loss, best_train_loss the mean loss
-// of the steps since the last evaluation. Throws ConfigError for a name that cannot be a folder's.
+// "best_accuracy" or "accuracy": `metric` is accuracy; best_valid_loss is the evaluation's loss,
+// best_train_loss the mean loss of the steps since the last evaluation. Throws ConfigError for a name that
+// cannot be a folder's.
 ModelRule make_model_rule(const std::string& name, const SavingLimits& limits = {});
 
-// The same as an element of checkpoint.save_models: "best_accuracy", "best_f1>0.5", "best_valid_loss<0.7", and for metrics that
-// are not built in "best_quality:max".
+// The same as an element of checkpoint.save_models: "best_accuracy", "best_f1>0.5", "best_valid_loss<0.7",
+// and for metrics that are not built in "best_quality:max". Throws ConfigError for text of another form.
 ModelRule parse_model_rule(const std::string& text);
 settings::Rule model_rule_form();
 

@@ -12,7 +12,8 @@ namespace stretto::data {
 // tokens, 0 for padding. The names and results are those of transformers' DataCollatorWithPadding,
 // DataCollatorForSeq2Seq and DataCollatorForLanguageModeling.
 
-// Pads to the longest sequence of the batch.
+// Pads to the longest sequence of the batch. Throws ConfigError for pad_to_multiple_of below 1, DataError for
+// a sample without a sequence input_ids, or without one that the first sample has.
 struct CollatorForLongestSequence {
   int64_t pad_token_id = 0;
   int64_t label_pad_token_id = -100;
@@ -24,7 +25,7 @@ struct CollatorForLongestSequence {
 
 // Like CollatorForLongestSequence, for an encoder and a decoder: labels [T'] are padded to the longest
 // labels. If decoder_start_token_id is set, decoder_input_ids [B, T'] are the labels shifted right by one,
-// with padding in place of label_pad_token_id.
+// with padding in place of label_pad_token_id. Throws DataError, too, if samples then have no labels [T'].
 struct CollatorForSeq2Seq {
   CollatorForLongestSequence padding = {};
   std::optional<int64_t> decoder_start_token_id = std::nullopt;
@@ -40,6 +41,7 @@ struct CollatorForLanguageModeling {
   Batch operator()(std::span<const Sample> samples) const;
 };
 
+// Options of mask_tokens.
 struct TokenMasking {
   int64_t mask_token_id = 0;
   int64_t vocab_size = 0;
@@ -49,6 +51,7 @@ struct TokenMasking {
   double random_share = 0.1;              // fraction that a random token replaces; the others are unchanged
 };
 
+// The result of mask_tokens, int64 like its input.
 struct MaskedTokens {
   Tensor input_ids;  // [B, T]
   Tensor labels;     // [B, T]: the tokens that were chosen, -100 elsewhere

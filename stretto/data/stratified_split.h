@@ -9,12 +9,14 @@ namespace stretto::data {
 
 struct Table;
 
-// Draws `fraction` of the samples, with the same share of each label, and returns the indices of the
-// remaining and of the drawn samples, each ascending. Deterministic, and thus equal on all ranks. Throws
-// DataError if one of the two would be empty. REQUIRES: 0 < fraction < 1.
+// The indices of the samples in each of two parts, ascending.
 struct Split {
   std::vector<int64_t> train, validation;
 };
+
+// Draws `fraction` of the samples for validation, with the same share of each label; the others remain for
+// training. Deterministic, and thus equal on all ranks. Throws DataError if one of the two would be empty.
+// REQUIRES: 0 < fraction < 1.
 Split stratified_split(std::span<const int64_t> labels, double fraction, uint64_t seed);
 
 // Moves the drawn rows of `train` to a new table with the same name, labels and columns.

@@ -35,6 +35,7 @@ concept HasFields = requires(T& value) {
 template <class T>
 concept HasNoTensors = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::same_as<T, std::string>;
 
+// Whether T is a std::vector.
 template <class T>
 struct IsVector : std::false_type {};
 template <class T>
@@ -134,7 +135,7 @@ std::optional<int64_t> count_samples(T& value) {
   return std::nullopt;
 }
 
-// Reduces a batch to its samples [begin, end). Tensors become views.
+// Reduces a batch to its samples [begin, end). Tensors become views. Throws DataError for a packed batch.
 template <class T>
 void keep_samples(T& value, int64_t begin, int64_t end) {
   if constexpr (std::same_as<T, Tensor>) {

@@ -43,7 +43,8 @@ namespace lite {
 class Model;
 struct Session;
 
-// The module of a reference, shared_ptr or module holder.
+// The module of a reference, shared_ptr or module holder. Throws ConfigError for a null pointer and for an
+// empty holder.
 template <class M>
 requires std::derived_from<M, torch::nn::Module>
 const torch::nn::Module& module_of(const M& module) { return module; }
@@ -90,17 +91,20 @@ struct LiteOptions {
   std::string products = "auto";
 };
 
+// Limits for Lite::clip_gradients.
 struct ClipOptions {
   double max_norm = 0;  // gradients are scaled down to this L2 norm; 0: no limit
   double clip_val = 0;  // elements are clamped to [-clip_val, clip_val]; 0: no limit
 };
 
+// What Lite::save writes, and which checkpoints it keeps.
 struct SaveOptions {
   int64_t step = 0;                                 // names the checkpoint: step-<N>
   nlohmann::json extra = nlohmann::json::object();  // returned by load()
   int64_t keep_last = 0;                            // number of newest checkpoints kept; 0: all
 };
 
+// How Lite::setup forms batches of a stretto dataset.
 struct DatasetLoaderOptions {
   int64_t batch_size = 32;  // samples per batch, over all ranks
   bool shuffle = true;
@@ -186,8 +190,8 @@ class Lite {
   // --- a step
 
   // Replaces loss.backward(). Afterwards parameter.grad() is, on every rank, the gradient of the whole global
-  // batch. `loss`: the mean over this rank's batch. It is weighted by the number of samples in the current
-  // batch; outside of a loop over a loader all ranks have equal weight, and a warning is logged once.
+  // batch. `loss`: the mean over this rank's batch, a scalar. It is weighted by the number of samples in the
+  // current batch; outside of a loop over a loader all ranks have equal weight, and a warning is logged once.
   // Gradients accumulate until zero_grad(), as in torch: a program that accumulates over several batches
   // divides its losses itself. Returns the mean loss over the global batch; under no_backward_sync this
   // rank's loss. `keep_graph`: as in torch.
@@ -233,12 +237,15 @@ class Lite {
 
   // --- collectives
 
-  Tensor all_gather(const Tensor& tensor);               // [...] -> [world_size, ...]
-  Tensor all_reduce(const Tensor& tensor);               // mean, as in Fabric
-  Tensor all_reduce(const Tensor& tensor, ReduceOp op);  // a new tensor
-  double all_reduce(double value);                       // the mean
+  // Tensors of any shape, which is the same on all ranks. The results are new tensors of that shape;
+  // all_gather returns [world_size, ...]. Without an operation, all_reduce computes the mean, as in Fabric.
+  // All of them throw DistributedError if ranks make different calls. Collective.
+  Tensor all_gather(const Tensor& tensor);
+  Tensor all_reduce(const Tensor& tensor);
+  Tensor all_reduce(const Tensor& tensor, ReduceOp op);
+  double all_reduce(double value);
   double all_reduce(double value, ReduceOp op);
-  Tensor broadcast(const Tensor& tensor, int source = 0);  // a new tensor
+  Tensor broadcast(const Tensor& tensor, int source = 0);
   std::string broadcast(const std::string& bytes, int source = 0);
   void barrier();
 

@@ -94,9 +94,11 @@ class LiteLoader {
     record.divided = distribute == Distribute::split;
   }
 
+  // The sentinel of an epoch.
   struct End {};
 
-  // Single pass. Leaving the loop early, by break or an exception, ends the epoch on this rank.
+  // Yields this rank's shares once per epoch. Leaving the loop early, by break or an exception, ends the
+  // epoch on this rank.
   class Iterator {
    public:
     using value_type = BatchType;
@@ -186,6 +188,7 @@ class DatasetBatches {
   DatasetBatches(const data::Dataset& dataset, const data::BatchOptions& options, const LoaderRecord& record,
                  std::shared_ptr<ShareQueue> shares);
 
+  // Yields this rank's part of each batch of an epoch.
   class Iterator {
    public:
     Iterator(const DatasetBatches& batches, int64_t epoch, int64_t index)

@@ -83,16 +83,17 @@ class Loop {
   const LoaderRecord* current_ = nullptr;
 };
 
-// The samples of one rank out of `count`; sizes of any two ranks differ by at most one.
+// Samples [begin, end) of a batch.
 struct Range {
   int64_t begin;
   int64_t end;
 };
+// The samples of one rank out of `count`; the sizes of any two ranks differ by at most one.
 inline Range share_range(int64_t count, int data_rank, int data_ranks) {
   return {count * data_rank / data_ranks, count * (data_rank + 1) / data_ranks};
 }
 
-// Hash of `before` and the tensor's bytes.
+// The hash of `before` and the bytes of a tensor of any shape.
 uint64_t mix_checksum(uint64_t before, const Tensor& tensor);
 
 }  // namespace stretto::lite

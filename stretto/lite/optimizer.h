@@ -31,7 +31,8 @@ class LiteOptimizer {
   void step();
 
   // For optimizers that evaluate the loss themselves (torch::optim::LBFGS): `closure` zeroes gradients, calls
-  // Lite::backward and returns the loss. The optimizer sees the mean loss over all ranks.
+  // Lite::backward and returns the loss, a scalar. The optimizer sees the mean loss over all ranks, which is
+  // returned.
   Tensor step(const std::function<Tensor()>& closure);
 
   double lr() const;

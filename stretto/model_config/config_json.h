@@ -9,14 +9,16 @@
 
 namespace stretto {
 
-// Reads a model's config.json, of at most 16 MiB. Throws ConfigError, DataError or IoError with the file's name.
+// Reads a model's config.json, of at most 16 MiB. Throws ConfigError, DataError or IoError with the file's
+// name.
 nlohmann::json read_config_json(const std::filesystem::path& file);
 
-// Reads a model's fields from a Hugging Face config.json. An absent or null key leaves the value as it is. Each function
-// throws ConfigError with the file, the key, what was found and what was expected.
+// Reads a model's fields from a Hugging Face config.json. An absent or null key leaves the value as it is.
+// Each function throws ConfigError with the file, the key, what was found and what was expected.
 class ConfigJson {
  public:
-  // `source`: the file, for messages. Both must outlive this object. Throws ConfigError if `json` is not an object.
+  // `source`: the file, for messages. Both must outlive this object. Throws ConfigError if `json` is not an
+  // object.
   ConfigJson(const nlohmann::json& json, const std::string& source);
 
   // An integer from `least` to `most`.
@@ -42,27 +44,28 @@ constexpr int64_t max_layers = 10'000;
 constexpr int64_t max_labels = 1'000'000;
 constexpr int64_t max_parameters = int64_t{1} << 40;  // of a model: 4 TiB in fp32
 
-// Throws ConfigError if tensors of these shapes have more than max_parameters elements in total. `what`: the sizes, for
-// the message ("vocab_size 30522 x hidden_size 768").
+// Throws ConfigError if tensors of these shapes have more than max_parameters elements in total. `what`: the
+// sizes, for the message ("vocab_size 30522 x hidden_size 768").
 void check_parameter_count(const std::vector<std::vector<int64_t>>& shapes, const std::string& source,
                            const std::string& what);
 
-// The names of a classifier's labels in the order of their ids: id2label, else LABEL_0, LABEL_1, ... for num_labels.
+// The names of a classifier's labels in the order of their ids: id2label, else LABEL_0, LABEL_1, ... for
+// num_labels. Throws ConfigError for ids that do not count from 0.
 std::vector<std::string> read_labels(const nlohmann::json& json, const std::string& source,
                                      int64_t default_count = 2);
 
-// Writes id2label and label2id, and the problem_type of a single-label classifier of texts unless `is_text_classifier` is
-// false: config.json then has none.
+// Writes id2label and label2id, and the problem_type of a single-label classifier of texts unless
+// `is_text_classifier` is false: config.json then has none.
 void write_labels(nlohmann::json& json, const std::vector<std::string>& labels,
                   bool is_text_classifier = true);
 
-// Whether a text classifier was trained on pairs of texts: task_specific_params.text-classification.text_pair; nullopt
-// if absent.
+// Whether a text classifier was trained on pairs of texts:
+// task_specific_params.text-classification.text_pair; nullopt if absent.
 std::optional<bool> read_text_pairs(const nlohmann::json& json);
 void write_text_pairs(nlohmann::json& json, bool pairs);
 
-// `original` without the keys that describe how it was saved, with `model_type` and `architecture`: the common part of
-// to_json for all models.
+// `original` without the keys that describe how it was saved, with `model_type` and `architecture`: the
+// common part of to_json for all models.
 nlohmann::json begin_config_json(const nlohmann::json& original, const std::string& model_type,
                                  const std::string& architecture);
 

@@ -9,18 +9,20 @@
 
 namespace stretto {
 
-// Creates a model from config.json; `source`: its name for messages. Throws ConfigError for unsupported values.
+// Creates a model from config.json; `source`: its name for messages. Throws ConfigError for unsupported
+// values.
 using MakeTextModel = std::function<std::shared_ptr<TextModel>(
     const nlohmann::json& config, const std::string& source, const TextModelOptions& options)>;
 
+// A model architecture with one of its heads.
 struct HeadType {
   MakeTextModel make;
   // A weight that a model folder holds if the head was trained. "": the head has none.
   std::string trained_weight = {};
 };
 
-// A model architecture, named as model_type in config.json, and its heads by what architectures end with (heads.h):
-// "SequenceClassification".
+// A model architecture, named as model_type in config.json, and its heads by what architectures end with
+// (heads.h): "SequenceClassification".
 struct ModelType {
   std::string name;
   std::map<std::string, HeadType> heads;
@@ -31,17 +33,19 @@ using ModelRegistry = Registry<ModelType>;
 // The built-in models. A copy with further models can be passed to tasks and pipelines.
 const ModelRegistry& bundled_models();
 
-// The type for model_type in config.json. Throws ConfigError, which lists the known types, for an unknown one.
+// The type for model_type in config.json. Throws ConfigError, which lists the known types, for an unknown
+// one.
 const ModelType& model_type_of(const ModelRegistry& models, const nlohmann::json& config,
                                const std::string& source);
 
-// Creates the model with a head. Throws ConfigError, which lists the heads that its type has, for another one.
+// Creates the model with a head. Throws ConfigError, which lists the heads that its type has, for another
+// one.
 std::shared_ptr<TextModel> make_text_model(const ModelRegistry& models, const std::string& head,
                                            const nlohmann::json& config, const std::string& source,
                                            const TextModelOptions& options = {});
 
-// The labels of a trained head in a model folder; nullopt if its weights hold none, or its config.json names another
-// head.
+// The labels of a trained head in a model folder; nullopt if its weights hold none, or its config.json names
+// another head.
 std::optional<std::vector<std::string>> trained_labels(const ModelRegistry& models, const std::string& head,
                                                        const std::filesystem::path& folder);
 

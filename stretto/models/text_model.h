@@ -52,14 +52,14 @@ class FrozenStates {
   virtual Tensor compute(const Batch& batch, const nn::Context& context) const = 0;
 };
 
-// The sum of the losses of each sequence, and the number of tokens or words in it: two tensors [B] fp64 on the
-// CPU.
+// The sum of the losses of each sequence, and the number of tokens or words in it: two tensors [B] fp64 on
+// the CPU.
 struct SequenceLosses {
   Tensor sums, counts;
 };
 
-// Losses and tags from the logits [T, labels] of a token classification. Tags are those of tokens, or of words:
-// the tokens whose batch["words"] is not negative.
+// Losses and tags from the logits [T, labels] of a token classification. Tags are those of tokens, or of
+// words: the tokens whose batch["words"] is not negative.
 class SequenceLabeller {
  public:
   virtual ~SequenceLabeller() = default;
@@ -125,9 +125,10 @@ struct WeightNames {
 // A model of any architecture with a head.
 class TextModel : public torch::nn::Module {
  public:
-  // A packed batch of B texts and T tokens (tensor/batch.h) -> logits: [B, labels] of a sequence classification; [T, labels] of
-  // a token classification; [T, 2] of question answering, whether the answer begins and whether it ends at each token;
-  // [T, layers * H] of hidden states. Of a causal decoder its last states, [T, H].
+  // A packed batch of B texts and T tokens (tensor/batch.h) -> logits: [B, labels] of a sequence
+  // classification; [T, labels] of a token classification; [T, 2] of question answering, whether the answer
+  // begins and whether it ends at each token; [T, layers * H] of hidden states. Of a causal decoder its last
+  // states, [T, H].
   virtual Tensor forward(const Batch& batch, const nn::Context& context) const = 0;
 
   // How the first values of a parameter are drawn where no file has them, such as by nn::InitRule.
@@ -150,13 +151,14 @@ struct WeightReport {
   std::vector<std::string> unexpected;  // weights without a parameter
 };
 
+// What open_weights found in a folder.
 struct ModelWeights {
   std::unique_ptr<TensorSource> values;  // of the model's parameters that the folder has
   WeightReport report;
 };
 
-// The weights of a Hugging Face folder under the names of the model's parameters. Files are mapped and not read
-// yet. Throws DataError, as load_hf_weights does, and for a weight of another shape with both shapes.
+// The weights of a Hugging Face folder under the names of the model's parameters. Files are mapped and not
+// read yet. Throws DataError, as load_hf_weights does, and for a weight of another shape with both shapes.
 ModelWeights open_weights(const TextModel& model, const std::filesystem::path& folder);
 
 // Random first values of all parameters.

@@ -81,11 +81,12 @@ class BlockPass {
   BlockPass(const BlockPass&) = delete;
   BlockPass& operator=(const BlockPass&) = delete;
 
-  // Replaces a tensor argument that requires grad by an alias, whose gradient is the contribution of this
-  // block only.
+  // Replaces a tensor argument of any shape that requires grad by an alias, whose gradient is the
+  // contribution of this block only.
   void watch_argument(Tensor& argument);
 
-  // REQUIRES: all arguments are watched.
+  // Detects the start of backward by the gradient of a result of any shape. REQUIRES: all arguments are
+  // watched.
   void watch_result(Tensor& result);
 
  private:

@@ -26,7 +26,8 @@ struct Affine {
 // instructions a bf16 matmul is computed in fp32 and rounded, which gives the same result faster.
 Tensor linear(const Tensor& x, const Affine& map);
 
-// Several linear maps of the same x. Their gradients of x are accumulated in place.
+// Several linear maps of the same x [T, in]: one [T, out] for each. Their gradients of x are accumulated in
+// place.
 std::vector<Tensor> linears(const Tensor& x, const std::vector<Affine>& maps);
 
 // Whether this CPU multiplies bf16 matrices in hardware (AVX512-BF16 or AMX).
@@ -36,11 +37,13 @@ bool cpu_has_bf16();
 // Throws DataError for ids out of range, ShapeError.
 Tensor embedding(const Tensor& ids, const Tensor& table);
 
-// The sum of several lookups [T, H], with one kernel per direction.
+// Rows of `table` [V, H], selected by `ids` [T].
 struct Lookup {
   Tensor ids, table;
   std::shared_ptr<RowHook> hook = nullptr;  // its observer is notified of the rows that are used
 };
+
+// The sum of several lookups, [T, H], with one kernel per direction. Throws as embedding().
 Tensor embedding_sum(const std::vector<Lookup>& lookups, const Context& context = {});
 
 // x * mask / (1 - p) in training, else x. x [T, C] are the rows of `layout`: the mask of a row is keyed by
@@ -90,7 +93,7 @@ Tensor joined_attention(const Tensor& qkv, int64_t heads, const PackedLayout& la
 using Activation = kernels::Curve;
 Activation activation(const std::string& name);
 
-// Applies the activation elementwise, by ATen's operators.
+// Applies the activation to each element of x, by ATen's operators. The result has the shape of x.
 Tensor activate(const Tensor& x, Activation activation);
 
 // norm(x + dropout(activation(x W_in^T + b_in) W_out^T + b_out)): the second half of a post-norm transformer

@@ -12,11 +12,13 @@ namespace stretto::nn {
 // Layers are torch modules, so that a model's parameters are found and named as in libtorch. Parameters are
 // created uninitialised: the model sets them from a seed or from files.
 
+// Options of a Linear.
 struct LinearOptions {
   bool bias = true;
   bool transposed = false;  // weight is [in, out], as in Hugging Face's Conv1D
 };
 
+// A linear map of the last dimension: y = x W^T + b.
 struct Linear : torch::nn::Module {
   Linear(int64_t in, int64_t out, const LinearOptions& options = {});
   Tensor forward(const Tensor& x) const { return nn::linear(x, map()); }  // [T, in] -> [T, out]
@@ -26,13 +28,14 @@ struct Linear : torch::nn::Module {
   Tensor bias;    // [out], or undefined
 };
 
+// A table of vectors, which are looked up by their ids.
 struct Embedding : torch::nn::Module {
   // sparse: the table is used through this layer alone, and batches use few of its rows. With the Trainer and
   // AdamW, only these rows are reduced and updated; the other rows are updated, with bitwise equal results,
   // before they are next used, saved or evaluated. During a step `weight` itself may be out of date.
   Embedding(int64_t rows, int64_t width, bool sparse = false);
   Tensor forward(const Tensor& ids) const { return nn::embedding_sum({lookup(ids)}); }  // [T] -> [T, width]
-  // The table's lookup of `ids`, for fused functions.
+  // The table's lookup of `ids` [T], for fused functions.
   Lookup lookup(const Tensor& ids) const { return {ids, weight, hook}; }
   Tensor weight;  // [rows, width]
   bool sparse;
@@ -71,6 +74,7 @@ std::shared_ptr<Layer> add_layer(torch::nn::Module& root, const std::string& pat
 // weights of norms, which are recognised by the type of the module.
 bool has_weight_decay(const torch::nn::Module& owner, const std::string& name);
 
+// The module at the dotted `path` below `root`; creates empty modules for names that are missing.
 torch::nn::Module& make_path(torch::nn::Module& root, const std::string& path);
 
 template <class Layer>

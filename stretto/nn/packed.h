@@ -42,7 +42,8 @@ struct PackedLayout {
 
 // How layers on CPU compute: with stretto's kernels, or with ATen's operators as a reference.
 enum class Kernels { fast, reference };
-Kernels parse_kernels(const std::string& name);  // "fast" or "reference"
+// The value named "fast" or "reference". Throws ConfigError for another name.
+Kernels parse_kernels(const std::string& name);
 
 // The arguments of a forward pass besides its tensors. `key` is derived from (seed, epoch) and combined with
 // the number of each dropout site, so that a sample gets the same masks on any rank and in any packing.
@@ -54,7 +55,7 @@ struct Context {
 
   bool recomputes(int64_t block) const { return recompute_every > 0 && block % recompute_every == 0; }
 
-  // Whether stretto's kernels are used for x.
+  // Whether stretto's kernels are used for x, of any shape.
   bool fast(const Tensor& x) const;
 
   // The dropout of site `site` with probability p: none unless training. Throws ConfigError unless

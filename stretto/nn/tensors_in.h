@@ -15,7 +15,7 @@
 namespace stretto::nn {
 
 // tensors_in<T>: whether T is a tensor, or consists of tensors: optional, vector, array, pair, tuple, map by
-// name. for_each_tensor(value, f) calls f(Tensor&) on each of them.
+// name.
 template <class T>
 inline constexpr bool tensors_in = std::is_same_v<T, Tensor>;
 template <class T>
@@ -42,6 +42,7 @@ template <class K, class T, class... More>
 inline constexpr bool is_map<std::unordered_map<K, T, More...>> = true;
 }  // namespace detail
 
+// Calls f(Tensor&) on each tensor of `value`; does nothing for a type without tensors.
 template <class T, class F>
 void for_each_tensor(T& value, const F& f) {
   if constexpr (!tensors_in<T>) {

@@ -18,6 +18,8 @@ struct ScheduleKind {
   const std::string& name() const { return kind.type; }
 };
 
+// The kind whose settings are `Options`, a struct that declares its fields(), and whose schedules `make`
+// creates.
 template <class Options>
 ScheduleKind schedule_kind(std::string type, std::string help,
                            std::unique_ptr<Schedule> (*make)(const Options&)) {

@@ -23,29 +23,32 @@ class Pipeline {
 
   virtual InputKind input_kind() const = 0;
 
-  // Returns one record per input, which must be of input_kind(). `output`: the content of a record besides the texts, as in `stretto
-  // predict --output`; "pipeline": what Hugging Face's pipeline returns, without the texts. Throws ConfigError for an unknown
-  // output, DataError for results that are not finite.
+  // Returns one record per input, which must be of input_kind(). `output`: the content of a record besides
+  // the texts, as in `stretto predict --output`; "pipeline": what Hugging Face's pipeline returns, without
+  // the texts. Throws ConfigError for an unknown output, DataError for results that are not finite.
   virtual std::vector<nlohmann::ordered_json> predict(std::span<const PipelineInput> inputs,
                                                       const std::string& output) const = 0;
 };
 
+// How a pipeline computes, and what its records hold.
 struct PipelineOptions {
   at::ScalarType dtype = at::kFloat;
   bool allow_nonfinite = false;  // load weights that hold NaN or infinity
-  // Compute matrix products by the fastest library (parallel/matmul_libraries.h), measured once per processor and kept in the
-  // user's cache folder. Affects the whole process.
+  // Compute matrix products by the fastest library (parallel/matmul_libraries.h), measured once per processor
+  // and kept in the user's cache folder. Affects the whole process.
   bool choose_matmul_libraries = false;
-  // Token classification: how tokens become entities, as in Hugging Face: none, simple (the default), first, average or max.
+  // Token classification: how tokens become entities, as in Hugging Face: none, simple (the default), first,
+  // average or max.
   std::optional<std::string> aggregation_strategy = {};
-  // Text classification: classes per text, of any number; question answering: answers per question. Unset: the best one, which
-  // is then no list.
+  // Text classification: classes per text, of any number; question answering: answers per question. Unset:
+  // the best one, which is then no list.
   std::optional<int64_t> top_k = {};
   bool handle_impossible_answer =
       false;  // question answering: "" is an answer too, that there is none, with its score
   OptionNames names = {};
 };
 
+// The pipeline of a head, and the function that makes one from a model folder.
 struct PipelineType {
   std::string name;                  // of the head in config.json's architectures: "SequenceClassification"
   std::string task;                  // "text-classification", for messages
@@ -73,11 +76,13 @@ const PipelineRegistry& bundled_pipelines();
 const PipelineType& pipeline_type(const std::filesystem::path& folder,
                                   const PipelineRegistry& pipelines = bundled_pipelines());
 
-// Throws ConfigError if `option`, one of PipelineType::options, does not apply to the model in `folder`; reads config.json only.
+// Throws ConfigError if `option`, one of PipelineType::options, does not apply to the model in `folder`;
+// reads config.json only.
 void require_option(const std::filesystem::path& folder, const std::string& option,
                     const PipelineRegistry& pipelines = bundled_pipelines(), const OptionNames& names = {});
 
-// Creates the pipeline. Throws ConfigError also for options of another task, DataError if weights are missing or not finite.
+// Creates the pipeline. Throws ConfigError also for options of another task, DataError if weights are missing
+// or not finite.
 std::unique_ptr<Pipeline> load_pipeline(const std::filesystem::path& folder,
                                         const PipelineOptions& options = {},
                                         const ModelRegistry& models = bundled_models(),

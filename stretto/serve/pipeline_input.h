@@ -32,7 +32,8 @@ enum class InputKind {
 // Receives inputs, and where they were read: "reviews.jsonl:3".
 using UseInput = std::function<void(PipelineInput input, const std::string& place)>;
 
-// Reads the inputs of a pipeline, as lines of text or as the JSON that Hugging Face's pipelines and inference servers take.
+// Reads the inputs of a pipeline, as lines of text or as the JSON that Hugging Face's pipelines and inference
+// servers take.
 struct InputParser {
   InputKind kind = InputKind::text;
   bool split_into_words =
@@ -42,14 +43,14 @@ struct InputParser {
   // A line of text. Both parts of a pair are separated by a tab. Throws DataError, which begins with `place`.
   PipelineInput parse_line(std::string_view line, const std::string& place) const;
 
-  // One input or several: a string, an object, a list of these, or {"inputs": ...}. Throws DataError for a value of another form,
-  // with the place of the value in `value`.
+  // One input or several: a string, an object, a list of these, or {"inputs": ...}. Throws DataError for a
+  // value of another form, with the place of the value in `value`.
   void parse_json(const nlohmann::json& value, const std::string& place, const UseInput& use) const;
 
   // Whether `value` is a list of several inputs.
   bool is_list_of_inputs(const nlohmann::json& value) const;
 
-  // One element of such a list.
+  // One element of such a list. Throws as parse_json().
   void parse_element(const nlohmann::json& value, const std::string& place, const UseInput& use) const;
 
  private:

@@ -37,6 +37,7 @@ struct Batch {
 // distributed.
 struct Loss {
   Loss() = default;
+  // `loss_sum`: a scalar.
   Loss(Tensor loss_sum, double counted) : sum(std::move(loss_sum)), count(counted) {}
   Loss(Tensor loss_sum, std::integral auto counted)
       : Loss(std::move(loss_sum), static_cast<double>(counted)) {}
@@ -45,7 +46,7 @@ struct Loss {
   double count = 0;
 };
 
-// Converts a mean over `count` samples or tokens to a Loss.
+// Converts a mean over `count` samples or tokens, a scalar, to a Loss.
 Loss loss_of_mean(const Tensor& mean, int64_t count);
 
 }  // namespace stretto

@@ -12,18 +12,19 @@ namespace stretto {
 
 class MappedFile;
 
-// A .safetensors file (format: https://huggingface.co/docs/safetensors): an 8-byte little-endian header length, a JSON
-// header, then raw little-endian tensors. The file is mapped: tensors refer to the mapping and keep it alive, and only
-// accessed pages are loaded. To replace such a file, rename another one over it; writing into it while it is mapped
-// would change the tensors. Every size, offset and dtype is checked before data is accessed; DataError names the file
-// and the tensor.
+// A .safetensors file (format: https://huggingface.co/docs/safetensors): an 8-byte little-endian header
+// length, a JSON header, then raw little-endian tensors. The file is mapped: tensors refer to the mapping and
+// keep it alive, and only accessed pages are loaded. To replace such a file, rename another one over it;
+// writing into it while it is mapped would change the tensors. Every size, offset and dtype is checked before
+// data is accessed; DataError names the file and the tensor.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::filesystem::path& path);
 
   std::vector<std::string> names() const;
   bool has(const std::string& name) const { return entries_.count(name) > 0; }
-  Tensor load(const std::string& name) const;  // a CPU tensor; writing to it does not change the file
+  // A CPU tensor of the shape in the file; writing to it does not change the file.
+  Tensor load(const std::string& name) const;
   NamedTensors load_all() const;
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 

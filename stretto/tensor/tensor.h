@@ -12,9 +12,10 @@ namespace stretto {
 
 using at::Tensor;
 
+// The type in which layers compute. Throws ConfigError for a value that is not one of the enum's.
 at::ScalarType compute_dtype(Precision precision);
-at::ScalarType master_dtype(
-    Precision precision);  // of master weights, gradients, optimizer state and reductions
+// The type of master weights, gradients, optimizer state and reductions.
+at::ScalarType master_dtype(Precision precision);
 
 // Allocates the long-lived buffers of the arena: returns a zeroed 1-D tensor. Allocators differ in the kind
 // of memory: those of memory.h, a segment shared with other ranks, pinned memory.

@@ -32,8 +32,8 @@ class TensorSource {
   // have gaps in memory.
   virtual void read(const std::string& name, const Region& region, const Tensor& values) const = 0;
 
-  // The whole tensor, of any dtype, where it lies in memory (such as a mapped file) that may be shared
-  // instead of copied; undefined where it has to be read.
+  // The whole tensor, of shape(name) and any dtype, where it lies in memory (such as a mapped file) that may
+  // be shared instead of copied; undefined where it has to be read.
   virtual Tensor in_memory(const std::string& /*name*/) const { return {}; }
 };
 
@@ -57,7 +57,7 @@ class ListedSource : public TensorSource {
   virtual const std::map<std::string, TensorType>& types() const = 0;
   bool has(const std::string& name) const override { return types().contains(name); }
   std::vector<int64_t> shape(const std::string& name) const override { return types().at(name).shape; }
-  // A copy of a tensor, in new memory of the CPU.
+  // A copy of a tensor, of shape(name), in new memory of the CPU.
   Tensor copy(const std::string& name) const;
 };
 

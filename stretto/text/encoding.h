@@ -29,8 +29,10 @@ struct Encoding {
 // Which text of a pair is truncated; names are Hugging Face's.
 enum class Truncation { longest_first, only_first, only_second, do_not_truncate };
 
+// A side of a text.
 enum class Side { left, right };
 
+// How a text is encoded: template tokens and truncation.
 struct EncodeOptions {
   bool special_tokens = true;             // add the tokens of the template
   std::optional<size_t> max_length = {};  // tokens, including those of the template; nullopt: no truncation

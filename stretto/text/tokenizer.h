@@ -17,6 +17,7 @@ struct IdEncoderState;
 struct TokenizerParts;
 class TokenizerStages;
 
+// Settings that take the place of those in a tokenizer's files.
 struct TokenizerOptions {
   // Overrides the files' setting of lower case, or the guess from the vocabulary. If the files do not set
   // strip_accents, it equals `lowercase`, as in BERT. For WordPiece only.
@@ -39,6 +40,7 @@ struct TemplateIds {
   std::vector<int32_t> before, after;
 };
 
+// How ids are decoded.
 struct DecodeOptions {
   bool skip_special_tokens = true;
 };
@@ -91,12 +93,12 @@ class Tokenizer {
   // The token that ends a document: eos_token of the folder's configuration. Nothing where that is missing.
   std::optional<int32_t> eos_id() const;
 
-  // Whether a text may hold any bytes for IdEncoder, and decoding gives them back: byte-level BPE whose vocabulary
-  // holds all 256 bytes.
+  // Whether a text may hold any bytes for IdEncoder, and decoding gives them back: byte-level BPE whose
+  // vocabulary holds all 256 bytes.
   bool reads_any_bytes() const;
 
-  // Whether the ids of a text are those of its parts, where it is cut in front of a space (U+0020) that follows a
-  // character other than white space. Texts of any size can then be encoded piece by piece.
+  // Whether the ids of a text are those of its parts, where it is cut in front of a space (U+0020) that
+  // follows a character other than white space. Texts of any size can then be encoded piece by piece.
   bool reads_in_parts() const;
 
   // One more than the largest id: the least number of rows of an embedding.

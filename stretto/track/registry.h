@@ -37,6 +37,7 @@ struct TrackerKind {
 // the start of a program.
 void register_tracker(TrackerKind kind);
 
+// All kinds and their names, in the order of registration.
 const std::vector<TrackerKind>& tracker_kinds();
 std::vector<std::string> tracker_names();
 

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""Tests run_readme.py: it runs marked blocks, and fails if a block fails."""
+"""Tests run_readme.py (it runs marked blocks, and fails if a block fails) and scripts/check_api_comments.py."""
 
 import contextlib
 import io
 import pathlib
+import sys
 import tempfile
 import unittest
 
 import run_readme
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import check_api_comments
 
 
 class RunReadme(unittest.TestCase):
@@ -67,6 +71,37 @@ class RunReadme(unittest.TestCase):
     def test_nothing_to_run_is_a_skip(self):
         self.assertEqual(self.run_text(None)[0], run_readme.SKIPPED)
         self.assertEqual(self.run_text("# Title\n```sh\nfalse\n```\n")[0], run_readme.SKIPPED)
+
+
+class ApiComments(unittest.TestCase):
+    def mistakes(self, header, source=""):
+        """What is found in a public header with these declarations, and a source that defines them."""
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "stretto").mkdir()
+            (root / "stretto/stretto.h").write_text('#include "stretto/a.h"\n')
+            (root / "stretto/a.h").write_text("namespace stretto {\n\n" + header + "\n}  // namespace stretto\n")
+            (root / "stretto/a.cpp").write_text("namespace stretto {\n" + source + "\n}\n")
+            return [found.partition(": ")[2] for found in check_api_comments.mistakes(root)]
+
+    def test_classes_and_functions_have_comments(self):
+        self.assertEqual(self.mistakes("struct A {\n  int b = 0;\n};\n\nint f(int x);\n"),
+                         ["struct A has no comment", "f() has no comment"])
+        self.assertEqual(self.mistakes("// A pair.\nstruct A {\n  int b = 0;\n};\n\n// Doubles x.\nint f(int x);\n"), [])
+
+    def test_the_comment_of_a_paragraph_counts_for_all_of_it(self):
+        self.assertEqual(self.mistakes("// Doubles x.\nint f(int x);\nint g(int x);\n\nint h(int x);\n"), ["h() has no comment"])
+
+    def test_tensors_have_shapes(self):
+        self.assertEqual(self.mistakes("// Adds one to x.\nTensor f(const Tensor& x);\n"), ["f() gives no shapes of its tensors"])
+        self.assertEqual(self.mistakes("// Adds one to x [N].\nTensor f(const Tensor& x);\n"), [])
+
+    def test_errors_are_stated_where_the_definition_throws(self):
+        header = "// A list.\nclass A {\n public:\n  // The first one.\n  int first() const;\n\n private:\n  int last() const;\n};\n"
+        source = "int A::first() const { throw Error(\"none\"); }\nint A::last() const { throw Error(\"none\"); }\n"
+        self.assertEqual(self.mistakes(header, source), ["A::first() doesn't state what it throws"])
+        self.assertEqual(self.mistakes(header.replace("one.", "one. Throws Error."), source), [])
+        self.assertEqual(self.mistakes(header, source.replace("throw Error", "fail")), [])
 
 
 if __name__ == "__main__":

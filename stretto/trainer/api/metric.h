@@ -13,19 +13,21 @@ class Mesh;
 
 using Metrics = std::map<std::string, double>;
 
-// A metric of an evaluation: a state to which each rank adds that of its samples, and values computed from the state of all
-// ranks. Module::metric() registers it; validation_step or test_step updates it. Each evaluation begins with an empty state, to
-// which every sample of the dataset is added once, so the values do not depend on the number of ranks (of sums that are not whole
-// numbers, beyond rounding). What is added outside of an evaluation, by training_step for instance, is ignored.
+// A metric of an evaluation: a state to which each rank adds that of its samples, and values computed from
+// the state of all ranks. Module::metric() registers it; validation_step or test_step updates it. Each
+// evaluation begins with an empty state, to which every sample of the dataset is added once, so the values do
+// not depend on the number of ranks (of sums that are not whole numbers, beyond rounding). What is added
+// outside of an evaluation, by training_step for instance, is ignored.
 class Metric {
  public:
   virtual ~Metric() = default;
 
-  // The values, by the names under which they are logged and monitored. Called on rank 0 after the evaluation. Throws Error if
-  // the state has no samples.
+  // The values, by the names under which they are logged and monitored. Called on rank 0 after the
+  // evaluation. Throws Error if the state has no samples.
   virtual Metrics compute() const = 0;
 
-  // Of this rank during an evaluation; of all ranks, on every rank, afterwards.
+  // The state: of this rank during an evaluation, of all ranks afterwards, on every rank. Its shape is that
+  // of the sum, or [N, shape of a row].
   const Tensor& state() const { return state_; }
 
  protected:
@@ -61,7 +63,8 @@ class EvaluatedMetrics {
   EvaluatedMetrics(const EvaluatedMetrics&) = delete;
   EvaluatedMetrics& operator=(const EvaluatedMetrics&) = delete;
 
-  // Whether updates count from now on: not those of a batch that only keeps this rank in step with the others.
+  // Whether updates count from now on: not those of a batch that only keeps this rank in step with the
+  // others.
   void count(bool counts);
 
   // Gives every rank the state of all ranks of Axes::data. Collective.

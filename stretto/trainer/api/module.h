@@ -21,8 +21,8 @@ namespace stretto {
 
 struct StepReport;  // step_report.h
 
-// A training task: a Module defines the steps, the Trainer runs the loop. The constructor registers the model; only
-// training_step must be overridden.
+// A training task: a Module defines the steps, the Trainer runs the loop. The constructor registers the
+// model; only training_step must be overridden.
 //
 //   class Regression : public Module {
 //    public:
@@ -37,41 +37,46 @@ class Module {
  public:
   virtual ~Module() = default;
 
-  // Returns the loss of the batch as a sum, with its autograd graph, and the number of samples or tokens in the sum.
+  // Returns the loss of the batch as a sum, with its autograd graph, and the number of samples or tokens in
+  // the sum.
   virtual Loss training_step(const Batch& batch, StepContext& context) = 0;
 
-  // Called under NoGradGuard. Values passed to context.log become metrics: their means over the dataset. For metrics
-  // that are not means over samples (F1, correlations), return one row of values per sample, [batch.count, K] float64
-  // in the order of the batch, from which metrics() computes them; else an undefined tensor. Rows of all ranks are
-  // gathered in dataset order, each sample once. The default logs the loss of training_step.
+  // Called under NoGradGuard. Values passed to context.log become metrics: their means over the dataset. For
+  // metrics that are not means over samples (F1, correlations), return one row of values per sample,
+  // [batch.count, K] float64 in the order of the batch, from which metrics() computes them; else an undefined
+  // tensor. Rows of all ranks are gathered in dataset order, each sample once. The default logs the loss of
+  // training_step; it throws ConfigError if automatic_optimization() is false.
   virtual Tensor validation_step(const Batch& batch, StepContext& context);
 
-  // Computes metrics of the whole dataset from its rows [dataset size, K]. Called on rank 0 if validation_step returns
-  // rows.
+  // Computes metrics of the whole dataset from its rows [dataset size, K]. Called on rank 0 if
+  // validation_step returns rows; the default then throws ConfigError.
   virtual Metrics metrics(const Tensor& rows) const;
 
-  // A table of the same rows for the log: of each class, where that has a meaning. "": none. Called on rank 0 for evaluate.by_class.
+  // A table of the same rows [dataset size, K] for the log, such as the metrics of each class; "": none.
+  // Called on rank 0 for evaluate.by_class.
   virtual std::string table(const Tensor& /*rows*/) const { return ""; }
 
-  // The same for Trainer::test(); validation_step unless it is overridden.
+  // The same for Trainer::test(), with rows [batch.count, K] or an undefined tensor. The default calls
+  // validation_step.
   virtual Tensor test_step(const Batch& batch, StepContext& context) {
     return validation_step(batch, context);
   }
 
-  // For Trainer::predict(): one row of values per sample, [batch.count, K] float64 in the order of the batch. Called under
-  // NoGradGuard.
+  // For Trainer::predict(): one row of values per sample, [batch.count, K] float64 in the order of the batch.
+  // Called under NoGradGuard. The default throws ConfigError.
   virtual Tensor predict_step(const Batch& batch, StepContext& context);
 
-  // Called on every rank after each optimizer step (with manual optimization: after the steps of each batch), before callbacks.
-  // `report.step` is the number of steps done, `report.loss` the mean over the global batch.
+  // Called on every rank after each optimizer step (with manual optimization: after the steps of each batch),
+  // before callbacks. `report.step` is the number of steps done, `report.loss` the mean over the global
+  // batch.
   virtual void on_train_batch_end(const StepReport& /*report*/) {}
 
-  // False: training_step calls backward and steps the optimizers of OptimizerPlan::several itself, by context.manual(). The loss
-  // that it returns is only recorded, so it need not require grad.
+  // False: training_step calls backward and steps the optimizers of OptimizerPlan::several itself, by
+  // context.manual(). The loss that it returns is only recorded, so it need not require grad.
   virtual bool automatic_optimization() const { return true; }
 
-  // Returns the optimizer, schedule and parameter groups. `plan` is that of the recipe. Called once, when training
-  // begins.
+  // Returns the optimizer, schedule and parameter groups. `plan` is that of the recipe. Called once, when
+  // training begins.
   virtual OptimizerPlan configure_optimizers(OptimizerPlan plan) { return plan; }
 
   // Joins samples of a data::SampleDataset into one batch. Must be thread-safe.
@@ -82,11 +87,12 @@ class Module {
   // default writes model.safetensors.
   virtual void save(const std::filesystem::path& folder, const ListedSource& weights) const;
 
-  // Reads into root() what save() wrote into `folder`. The default reads model.safetensors. Throws DataError for a tensor that is
-  // missing, superfluous or of another shape.
+  // Reads into root() what save() wrote into `folder`. The default reads model.safetensors. Throws DataError
+  // for a tensor that is missing, superfluous or of another shape.
   virtual void load(const std::filesystem::path& folder);
 
-  // The config.json that save() writes, which checkpoints store for `stretto convert`; null if it writes none.
+  // The config.json that save() writes, which checkpoints store for `stretto convert`; null if it writes
+  // none.
   virtual nlohmann::json exported_config() const { return nullptr; }
 
   // Settings of the model that affect computation: a run can be resumed only if each value is unchanged.
@@ -119,10 +125,10 @@ class Module {
   // sources. Throws ConfigError if called twice or with null, DataError for a tensor of another shape.
   void parameters_from(std::unique_ptr<const TensorSource> source);
 
-  // Registers a module that steps use but that is not trained, such as the teacher of a distillation. fit() moves it to the
-  // device, in the precision of the run, gives all ranks rank 0's weights, sets it to evaluation mode and freezes it. It has no
-  // gradients and no optimizer state, and is neither in checkpoints nor in the saved model. It must not share parameters
-  // with the model.
+  // Registers a module that steps use but that is not trained, such as the teacher of a distillation. fit()
+  // moves it to the device, in the precision of the run, gives all ranks rank 0's weights, sets it to
+  // evaluation mode and freezes it. It has no gradients and no optimizer state, and is neither in checkpoints
+  // nor in the saved model. It must not share parameters with the model.
   template <class M>
   std::shared_ptr<M> teacher(std::shared_ptr<M> module) {
     register_teacher(module);

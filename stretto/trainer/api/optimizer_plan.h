@@ -21,20 +21,22 @@ struct NamedOptimizer {
   std::unique_ptr<optim::Schedule> schedule = optim::constant();  // counted in steps of this optimizer
 };
 
-// The optimizer and schedule of a run. Settings of the first group in `groups` that matches a parameter apply to it.
+// The optimizer and schedule of a run. Settings of the first group in `groups` that matches a parameter apply
+// to it.
 struct OptimizerPlan {
   std::unique_ptr<optim::Optimizer> optimizer;
   std::unique_ptr<optim::Schedule> schedule;
   std::vector<ParameterGroup> groups = {};
-  // For a module with automatic_optimization() == false, in place of optimizer and schedule: every trainable parameter belongs to
-  // the first whose pattern matches its name.
+  // For a module with automatic_optimization() == false, in place of optimizer and schedule: every trainable
+  // parameter belongs to the first whose pattern matches its name.
   std::vector<NamedOptimizer> several = {};
 };
 
 // The plan of the recipe, without groups. `global_batch_size`: for a warm-up in samples; 0 if it varies.
 OptimizerPlan plan_of(const Recipe& recipe, int64_t global_batch_size);
 
-// The factor of the learning rate by optimizer.scale_lr.
+// The factor of the learning rate by optimizer.scale_lr. Throws ConfigError if that needs base_batch_size or
+// a fixed global batch, and there is none.
 double lr_scale_of(const OptimizerConfig& optimizer, int64_t global_batch_size);
 
 }  // namespace stretto

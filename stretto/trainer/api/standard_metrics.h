@@ -21,13 +21,14 @@ namespace stretto {
 // Metrics of predicted classes, from a confusion matrix that is summed over all samples.
 class ClassMetric : public Metric {
  public:
-  // `values`: any of those of metrics::classification_metric(), under which they are logged after `prefix`. Labels equal to
-  // `ignore_index` are left out. Throws ConfigError for an unknown one.
+  // `values`: any of those of metrics::classification_metric(), under which they are logged after `prefix`.
+  // Labels equal to `ignore_index` are left out. Throws ConfigError for an unknown one.
   ClassMetric(int64_t num_labels, std::vector<std::string> values, std::string prefix = "",
               int64_t ignore_index = -100);
 
-  // `predicted`: classes of an integer type, of the shape of `labels`; or scores, with a last dimension [num_labels] more, of
-  // which the largest counts. Throws ShapeError, and DataError for a class out of range.
+  // `predicted`: classes of an integer type, of the shape of `labels`; or scores, with a last dimension
+  // [num_labels] more, of which the largest counts. Throws ShapeError, and DataError for a class out of
+  // range.
   void update(const Tensor& predicted, const Tensor& labels);
 
   // Gold label by predicted label: for metrics::confusion_table() and class_scores().
@@ -46,7 +47,8 @@ class MeanMetric : public Metric {
  public:
   explicit MeanMetric(std::string name) : Metric(Kind::sum, {2}), name_(std::move(name)) {}
 
-  // One value per sample, or one value that is the mean of `count` samples.
+  // One value per sample, in a tensor of any shape; or the mean of `count` samples. Throws Error for a
+  // negative count.
   void update(const Tensor& values);
   void update(double mean, double count);
   Metrics compute() const override;
@@ -71,12 +73,14 @@ class PerplexityMetric : public MeanMetric {
   std::string name_;
 };
 
-// Area under the ROC curve of two classes (metrics::area_under_roc). Its state is a score and a label per sample.
+// Area under the ROC curve of two classes (metrics::area_under_roc). Its state is a score and a label per
+// sample.
 class AurocMetric : public Metric {
  public:
   explicit AurocMetric(std::string name = "auroc") : Metric(Kind::rows, {2}), name_(std::move(name)) {}
 
-  // scores, labels [N]: label 1 is the class that high scores stand for, label 0 the other.
+  // scores, labels [N]: label 1 is the class that high scores stand for, label 0 the other. Throws
+  // ShapeError.
   void update(const Tensor& scores, const Tensor& labels);
   Metrics compute() const override;
 

@@ -13,6 +13,7 @@ class Mesh;
 class ManualOptimization;
 struct LoggedWindows;
 
+// How StepContext::log records a value.
 struct LogOptions {
   // What the value stands for, in samples; unset: the number of samples in this rank's batch.
   std::optional<double> weight = {};
@@ -41,24 +42,27 @@ class StepContext {
   int data_parallel_rank() const;
   int data_parallel_size() const;
 
-  // The group of these ranks, for collectives inside of a step. Every rank must make the same calls: throws ConfigError
-  // if a rank has no samples (a batch smaller than the number of ranks) and does not run the step.
+  // The group of these ranks, for collectives inside of a step. Every rank must make the same calls: throws
+  // ConfigError if a rank has no samples (a batch smaller than the number of ranks) and does not run the
+  // step.
   Group& data_parallel_group() const;
 
-  // The sum of `tensor` over these ranks: a new tensor, detached from the graph.
+  // The sum of `tensor` over these ranks: a new tensor of the same shape, detached from the graph.
   Tensor all_reduce(const Tensor& tensor) const;
 
-  // Logs a value of this rank's batch under `name`. Trackers receive its mean over ranks and over the steps since the
-  // last record, weighted by the number of samples in the batch, and where `options` say so its mean over the epoch; in an
-  // evaluation, the mean over the whole dataset, whatever the options but weight. Throws ConfigError for names that the Trainer
-  // logs itself, and in training for options by which the value would not be recorded.
+  // Logs a value of this rank's batch under `name`. Trackers receive its mean over ranks and over the steps
+  // since the last record, weighted by the number of samples in the batch, and where `options` say so its
+  // mean over the epoch; in an evaluation, the mean over the whole dataset, whatever the options but weight.
+  // Throws ConfigError for names that the Trainer logs itself, and in training for options by which the value
+  // would not be recorded.
   void log(const std::string& name, double value, const LogOptions& options) const;
   void log(const std::string& name, double value, double weight) const {
     log(name, value, LogOptions{.weight = weight});
   }
   void log(const std::string& name, double value) const { log(name, value, LogOptions{}); }
 
-  // The optimizers of a module with automatic_optimization() == false, in training_step. Throws ConfigError elsewhere.
+  // The optimizers of a module with automatic_optimization() == false, in training_step. Throws ConfigError
+  // elsewhere.
   ManualOptimization& manual() const;
   void set_manual(ManualOptimization* manual) { manual_ = manual; }
 

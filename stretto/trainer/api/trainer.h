@@ -18,6 +18,7 @@ namespace stretto {
 struct Evaluation;
 enum class EvaluationStep;
 
+// What Trainer::fit did.
 struct FitResult {
   int64_t steps = 0;
   int64_t samples = 0;           // that were trained on, in this part of the run
@@ -46,8 +47,8 @@ struct TestOptions {
 Mesh make_mesh(const Recipe& recipe, Group& world);
 Mesh make_mesh(const Recipe& recipe, Group& world, const MeshShape& shape);
 
-// Trains a module by a recipe: steps, evaluation, keeping the best model, checkpoints and resuming, progress, metrics
-// in the output folder. Every rank calls fit with the same recipe and data.
+// Trains a module by a recipe: steps, evaluation, keeping the best model, checkpoints and resuming, progress,
+// metrics in the output folder. Every rank calls fit with the same recipe and data.
 class Trainer {
  public:
   // The ranks of Axes::data share the global batch; those that differ on other axes only get the same
@@ -57,39 +58,44 @@ class Trainer {
       : recipe_(recipe), mesh_(mesh), device_(device) {}
   Trainer(const Recipe&, Mesh&&, at::Device) = delete;
 
-  // Call these before fit(). Callbacks are called in the order in which they are added; every rank must add the same
-  // ones. Trackers are called after those of the recipe, on rank 0 only.
+  // Call these before fit(). Callbacks are called in the order in which they are added; every rank must add
+  // the same ones. Trackers are called after those of the recipe, on rank 0 only.
   void add(std::shared_ptr<Callback> callback) { callbacks_.push_back(std::move(callback)); }
   void add(std::shared_ptr<Tracker> tracker) { trackers_.push_back(std::move(tracker)); }
 
-  // Evaluates these samples too, after those that are given to fit(). Their metrics are named "<name>/<metric>", as in
-  // "hard/accuracy", in records and wherever a metric is chosen (checkpoint.monitor); validation_step finds the name in its
-  // context. Call it before fit(), on every rank. Throws ConfigError for a name that is taken, empty or contains "/".
+  // Evaluates these samples too, after those that are given to fit(). Their metrics are named
+  // "<name>/<metric>", as in "hard/accuracy", in records and wherever a metric is chosen
+  // (checkpoint.monitor); validation_step finds the name in its context. Call it before fit(), on every rank.
+  // Throws ConfigError for a name that is taken, empty or contains "/".
   void add_validation(const std::string& name, const data::Dataset& samples);
 
-  // Keeps another model besides <output>/model: <output>/models/<name>, the best by the metric in its name, as in
-  // "best_accuracy", "best_valid_loss" or "best_train_loss" ("best_" may be left out), among those within the limits:
+  // Keeps another model besides <output>/model: <output>/models/<name>, the best by the metric in its name,
+  // as in "best_accuracy", "best_valid_loss" or "best_train_loss" ("best_" may be left out), among those
+  // within the limits:
   //   trainer.register_model_saving("best_accuracy", {.saving_above = 0.2});
-  // Its state.json holds the metric. The same as an element of checkpoint.save_models. Call it before fit(), on every rank.
+  // Its state.json holds the metric. The same as an element of checkpoint.save_models. Call it before fit(),
+  // on every rank.
   void register_model_saving(const std::string& name, const SavingLimits& limits = {}) {
     model_rules_.push_back(make_model_rule(name, limits));
   }
 
-  // `validation` may be null. Afterwards <output>/model holds the best model by checkpoint.monitor, or the last one
-  // without evaluation. Throws ConfigError, DataError, IoError, DistributedError or Error (the loss or the weights are
-  // not finite).
+  // `validation` may be null. Afterwards <output>/model holds the best model by checkpoint.monitor, or the
+  // last one without evaluation. Throws ConfigError, DataError, IoError, DistributedError or Error (the loss
+  // or the weights are not finite).
   FitResult fit(Module& module, const data::Dataset& train, const data::Dataset* validation);
 
   // The same with the datasets of `data`. Throws ConfigError if it has no train().
   FitResult fit(Module& module, DataModule& data);
 
-  // Loads the weights and computes the metrics of `samples` by Module::test_step, each sample once; the same on all ranks. In fp32, or
-  // fp64 in fp64 runs. Rank 0 writes them to <output>/test_results.json. Collective. Throws ConfigError if there is no model.
+  // Loads the weights and computes the metrics of `samples` by Module::test_step, each sample once; the same
+  // on all ranks. In fp32, or fp64 in fp64 runs. Rank 0 writes them to <output>/test_results.json.
+  // Collective. Throws ConfigError if there is no model.
   Metrics test(Module& module, const data::Dataset& samples, const TestOptions& options = {});
   Metrics test(Module& module, DataModule& data, const TestOptions& options = {});
 
-  // Loads the weights and returns the rows of Module::predict_step, [samples, K] float64 in dataset order: on rank 0, an undefined
-  // tensor on others. Collective.
+  // Loads the weights and returns the rows of Module::predict_step, [samples, K] float64 in dataset order: on
+  // rank 0, an undefined tensor on others. Collective. Throws ConfigError if there is no model, or
+  // predict_step returns no rows.
   Tensor predict(Module& module, const data::Dataset& samples, const TestOptions& options = {});
   Tensor predict(Module& module, DataModule& data, const TestOptions& options = {});
 
