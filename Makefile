@@ -11,7 +11,7 @@ TSAN_ENV := TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1
 LINT = $(SETUP) lint && cmake --preset dev -B build/lint -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DSTRETTO_UNITY=ON >/dev/null && \
   scripts/lint.py build/lint
 
-.PHONY: help setup build build-all package wheel test test-mlflow test-data test-asan test-asan-torch-free test-tsan fuzz chaos bench demo format format-check lint lint-changed check-torch-2.11 check-cuda check-kubernetes ci nightly clean
+.PHONY: help setup build build-all package wheel test test-mlflow test-data test-asan test-asan-torch-free test-tsan fuzz chaos bench demo docs format format-check lint lint-changed check-torch-2.11 check-cuda check-kubernetes ci nightly clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z][a-z0-9.-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 29
@@ -103,6 +103,12 @@ bench:  ## compare stretto with its peers and print the table (half an hour; ONL
 	@cmake --build build/release
 	@"$(DEPS)/peers/bin/python" bench/run.py $(if $(QUICK),--quick) $(ONLY)
 
+docs:  ## build/docs/html/: a searchable reference of the public headers, with the guides; fails on Doxygen's warnings
+	@$(SETUP) docs
+	@rm -rf build/docs
+	@scripts/make_docs.py build/docs
+	@echo "open build/docs/html/index.html"
+
 format:  ## rewrite all sources in the project's style
 	@$(SETUP) lint
 	@$(SOURCES) | xargs clang-format-14 -i
@@ -140,7 +146,7 @@ ci:  ## lint-changed, test-asan-torch-free and test, all three even if one fails
 
 nightly:  ## every slow check, going on after a failed one, and a table of results; ONLY="fuzz check-cuda": only these
 	@STEPS="$(ONLY)" scripts/steps.sh build/nightly test-asan "test-tsan ALL=1" fuzz "bench QUICK=1" check-torch-2.11 check-cuda \
-	  check-kubernetes
+	  check-kubernetes docs
 
 clean:  ## remove build/ (what setup installed stays in .deps/)
 	rm -rf build

@@ -5,6 +5,7 @@
 #   scripts/setup.sh tests        also what tests need: iproute2, Open MPI, OpenSSH, Slurm, and transformers, TensorBoard and seqeval next to that
 #                                 libtorch (100 MB)
 #   scripts/setup.sh lint         also clang-format and clang-tidy
+#   scripts/setup.sh docs         also Doxygen for make docs
 #   scripts/setup.sh demo         also a small pre-trained encoder for the demo (83 MB)
 #   scripts/setup.sh bench        also the demo's encoder, a fast allocator, and a venv with the peers: torch, transformers,
 #                                 accelerate, Lightning (400 MB)
@@ -32,6 +33,7 @@ PACKAGES=(cmake ninja-build g++ make ccache mold pkg-config git python3-venv
   libprotozero-dev libcurl4-openssl-dev libgloo-dev libhwy-dev libgtest-dev libgmock-dev)
 TEST_PACKAGES=(iproute2 util-linux openmpi-bin libopenmpi-dev openssh-client openssh-server slurm-wlm munge)
 BENCH_PACKAGES=(libtcmalloc-minimal4 util-linux)
+DOCS_PACKAGES=(doxygen)
 LINT_PACKAGES=(clang-format-14)  # versions differ in what they write
 CLANG_TIDY=18.1.8                # Debian 12's does not understand all of C++20
 
@@ -352,9 +354,10 @@ for want in "$@"; do
   case $want in
     tests) packages+=("${TEST_PACKAGES[@]}") ;;
     lint) packages+=("${LINT_PACKAGES[@]}") ;;
+    docs) packages+=("${DOCS_PACKAGES[@]}") ;;
     bench) packages+=("${BENCH_PACKAGES[@]}") ;;
     demo | torch-2.11 | cuda | kubernetes | mlflow) ;;
-    *) fail "unknown argument \"$want\"; expected any of: tests, lint, demo, bench, torch-2.11, cuda, kubernetes, mlflow" ;;
+    *) fail "unknown argument \"$want\"; expected any of: tests, lint, docs, demo, bench, torch-2.11, cuda, kubernetes, mlflow" ;;
   esac
 done
 install_packages "${packages[@]}"

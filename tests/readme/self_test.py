@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests run_readme.py (it runs marked blocks, and fails if a block fails) and scripts/check_api_comments.py."""
+"""Tests run_readme.py (it runs marked blocks, and fails if a block fails) and the scripts check_api_comments.py
+and make_docs.py."""
 
 import contextlib
 import io
@@ -12,6 +13,7 @@ import run_readme
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 import check_api_comments
+import make_docs
 
 
 class RunReadme(unittest.TestCase):
@@ -102,6 +104,22 @@ class ApiComments(unittest.TestCase):
         self.assertEqual(self.mistakes(header, source), ["A::first() doesn't state what it throws"])
         self.assertEqual(self.mistakes(header.replace("one.", "one. Throws Error."), source), [])
         self.assertEqual(self.mistakes(header, source.replace("throw Error", "fail")), [])
+
+
+class Docs(unittest.TestCase):
+    def test_comments_become_doxygens(self):
+        self.assertEqual(make_docs.filtered_header('struct A {\n  // Up to 5 % of <folder>, "<a>/b".\n  int b;  // in MiB\n};\n'),
+                         'struct A {\n  /// Up to 5 \\% of \\<folder\\>, "<a>/b".\n  int b;  ///< in MiB\n};\n')
+
+    def test_a_shared_comment_is_that_of_each_declaration(self):
+        self.assertEqual(make_docs.filtered_header("// Both.\nint f();\nint g();\n\nint h();"),
+                         "/// Both.\n///@{\nint f();\nint g();\n///@}\n\nint h();")
+
+    def test_links_lead_to_pages_and_headings(self):
+        page = "".join(make_docs.filtered_page(make_docs.ROOT / "docs/guide/lite.md"))
+        self.assertRegex(page, r"^# .* \{#docs_guide_lite\}\n")
+        self.assertRegex(page, r"\]\(@ref docs_guide_\w+")
+        self.assertNotRegex(page, r"\]\([\w./]+\.md")
 
 
 if __name__ == "__main__":
