@@ -12,7 +12,8 @@ namespace stretto {
 
 class ModelOutline;
 
-// The configuration of a BART encoder-decoder (Lewis et al. 2020), with the names and defaults of Hugging Face's config.json.
+// The configuration of a BART encoder-decoder (Lewis et al. 2020), with the names and defaults of Hugging
+// Face's config.json.
 struct BartConfig {
   int64_t vocab_size = 50265;
   int64_t d_model = 1024;

@@ -19,8 +19,8 @@ struct BertVariant {
   const char* model_type;
   const char* class_name;    // what names of architectures begin with: "BertFor..."
   const char* encoder_name;  // the encoder in weight files: "bert."
-  // Sequence classification reads the pooled state of the first token; else its state through a layer of the head,
-  // with this activation.
+  // Sequence classification reads the pooled state of the first token; else its state through a layer of the
+  // head, with this activation.
   bool has_pooler = false;
   const char* head_activation = "tanh";
   bool positions_follow_padding = false;  // positions are numbered from pad_token_id + 1, else from 0
@@ -30,10 +30,12 @@ struct BertVariant {
   int64_t hidden_size = 768, num_attention_heads = 12, intermediate_size = 3072;
 };
 
-// BERT (Devlin et al. 2019), RoBERTa (Liu et al. 2019), XLM-RoBERTa (Conneau et al. 2020) and ELECTRA (Clark et al. 2020).
+// BERT (Devlin et al. 2019), RoBERTa (Liu et al. 2019), XLM-RoBERTa (Conneau et al. 2020) and ELECTRA (Clark
+// et al. 2020).
 std::span<const BertVariant> bert_variants();
 
-// The configuration of a BERT encoder or of a variant. Names and defaults are those of Hugging Face's config.json.
+// The configuration of a BERT encoder or of a variant. Names and defaults are those of Hugging Face's
+// config.json.
 struct BertConfig {
   std::string model_type = "bert";  // of a variant
   int64_t vocab_size = 30522;

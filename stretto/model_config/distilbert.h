@@ -12,7 +12,8 @@ namespace stretto {
 
 class ModelOutline;
 
-// The configuration of a DistilBERT encoder (Sanh et al. 2019), with the names and defaults of Hugging Face's config.json.
+// The configuration of a DistilBERT encoder (Sanh et al. 2019), with the names and defaults of Hugging Face's
+// config.json.
 struct DistilBertConfig {
   int64_t vocab_size = 30522;
   int64_t max_position_embeddings = 512;

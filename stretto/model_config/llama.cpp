@@ -59,7 +59,7 @@ const std::vector<ConfigField<LlamaConfig>>& llama_fields() {
   return table;
 }
 
-// Whose defaults depend on others, and where null is a value of its own.
+// Fields whose defaults depend on others, and in which null is a value of its own.
 const ConfigField<LlamaConfig> key_heads_field = {"num_key_value_heads", &LlamaConfig::num_key_value_heads, 1,
                                                   max_width};
 const ConfigField<LlamaConfig> head_dim_field = {"head_dim", &LlamaConfig::head_dim, 1, max_width};
@@ -128,7 +128,7 @@ std::vector<int64_t> read_windows(const nlohmann::json& json, const ConfigJson& 
   return windows;
 }
 
-// As from_json reads it.
+// Writes the windows as from_json reads them.
 void write_windows(const LlamaConfig& config, nlohmann::json& json) {
   const Window where = config.variant().window;
   if (where == Window::none) return;

@@ -20,8 +20,8 @@ struct OutlineParameter {
   int64_t elements() const;
 };
 
-// The parameters of a model, in the order in which its module registers them, without making the model: what its config.json
-// implies. The launcher bounds the memory of a job by it.
+// The parameters of a model, in the order in which its module registers them, without making the model: what
+// its config.json implies. The launcher bounds the memory of a job by it.
 class ModelOutline {
  public:
   const std::vector<OutlineParameter>& parameters() const { return parameters_; }
@@ -56,8 +56,8 @@ class ModelOutline {
   std::string block_;
 };
 
-// The outline of a bundled family's model with a head of heads.h. nullopt for another model_type, or a head that the family has not. Throws ConfigError with
-// `source` for values out of range.
+// The outline of a bundled family's model with a head of heads.h. nullopt for another model_type, or a head
+// that the family has not. Throws ConfigError with `source` for values out of range.
 std::optional<ModelOutline> outline_of(const nlohmann::json& config, const std::string& source,
                                        std::string_view head);
 

@@ -19,8 +19,8 @@ constexpr auto names_of(ProblemType) {
       {"single_label_classification", "regression", "multi_label_classification"});
 }
 
-// As transformers reads it: without one, a regression if there is a single label, else a classification.
-// Throws ConfigError, which begins with `source`, for an unknown name.
+// Reads problem_type as transformers does: without one, a regression if there is a single label, else a
+// classification. Throws ConfigError, which begins with `source`, for an unknown name.
 ProblemType read_problem_type(const nlohmann::json& config, size_t labels, const std::string& source);
 
 }  // namespace stretto

@@ -12,8 +12,8 @@ namespace stretto {
 // The number of a head's dropout site; those of the model's layers are counted from 0.
 inline constexpr uint64_t head_dropout_site = ~uint64_t{0};
 
-// The parts of a post-norm transformer layer (Vaswani et al. 2017). Each registers its parameters in the layer that it
-// belongs to, under the names of the model's weight files.
+// The parts of a post-norm transformer layer (Vaswani et al. 2017). Each registers its parameters in the
+// layer that it belongs to, under the names of the model's weight files.
 
 struct AttentionNames {
   std::string query, key, value, output, norm;
@@ -33,13 +33,13 @@ class AttentionBlock {
  public:
   AttentionBlock(torch::nn::Module& layer, const AttentionNames& names, const AttentionOptions& options);
 
-  // Self-attention. x [T, H], the rows of `layout` -> the rows of `wanted`, [., H]: of `layout`, or its first_tokens() or
-  // last_tokens(), which skips most of the computation.
+  // Self-attention. x [T, H], the rows of `layout` -> the rows of `wanted`, [., H]: of `layout`, or its
+  // first_tokens() or last_tokens(), which skips most of the computation.
   Tensor forward(const Tensor& x, const nn::PackedLayout& layout, const nn::PackedLayout& wanted,
                  const nn::Context& context) const;
 
-  // Attention to other rows of the same sequences. x [., H]: the rows of `wanted`, as above; source [T, H]: those of
-  // `layout`. Returns the rows of `wanted`.
+  // Attention to other rows of the same sequences. x [., H]: the rows of `wanted`, as above; source [T, H]:
+  // those of `layout`. Returns the rows of `wanted`.
   Tensor forward_to(const Tensor& source, const Tensor& x, const nn::PackedLayout& layout,
                     const nn::PackedLayout& wanted, const nn::Context& context) const;
 

@@ -24,7 +24,8 @@ struct FamilyCase {
   bool wide;
 };
 
-// The golden loss: the sum of the cross entropies; of questions, of the means of start's and end's over each sequence's tokens.
+// The golden loss: the sum of the cross entropies; of questions, of the means of start's and end's over each
+// sequence's tokens.
 Tensor loss_sum(const std::string& head, const Tensor& logits, const Batch& batch) {
   if (head != heads::question_answering) return nn::cross_entropy(logits, batch.at("labels")).sum;
   const Tensor bounds = batch.at("cu_seqlens");

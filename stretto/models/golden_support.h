@@ -48,8 +48,8 @@ inline void expect_golden_gradients(const torch::nn::Module& model, const NamedT
   }
   for (const auto& item : model.named_parameters()) {
     const Tensor& wanted = golden.at(precision + ".grad." + item.key());
-    // A gradient that is zero in theory (the key's bias) is a rounding error: it is compared relative to the largest
-    // gradient of the model.
+    // A gradient that is zero in theory (the key's bias) is a rounding error: it is compared relative to the
+    // largest gradient of the model.
     const bool vanishing = wanted.abs().max().item<double>() < 1e-5 * largest;
     const double difference = vanishing ? (item.value().grad() - wanted).abs().max().item<double>() / largest
                                         : relative_difference(item.value().grad(), wanted);

@@ -83,8 +83,8 @@ class CausalDecoder {
  public:
   virtual ~CausalDecoder() = default;
 
-  // Of hidden [T, H], the sum of the cross entropies of `labels` [T] int64, and their number: the token
-  // behind each row, or -100. Logits [T, vocabulary] never exist as a whole.
+  // The sum of the cross entropies of `labels` [T] int64 by hidden [T, H], and the number of labels. The
+  // label of a row is the token behind it, or -100. Logits [T, vocabulary] never exist as a whole.
   virtual Loss loss(const Tensor& hidden, const Tensor& labels, const nn::Context& context) const = 0;
 
   // [N, vocabulary] of rows [N, H].
@@ -104,8 +104,8 @@ class TextModel;
 
 // How the weight files of an architecture name a model's parameters; by default as the model does.
 struct WeightNames {
-  // Of the model's head, as Hugging Face names it (model_config/heads.h): the head of a folder whose
-  // config.json names another one is left out, as heads share names. "": it is not compared.
+  // The model's head, as Hugging Face names it (model_config/heads.h). A head is not read from a folder whose
+  // config.json names another one, because heads share names. "": it is not compared.
   std::string head = {};
   std::string prefix = {};              // of the encoder: "bert."
   std::vector<std::string> parts = {};  // what names begin with in files of the encoder alone: "embeddings."
@@ -127,8 +127,8 @@ class TextModel : public torch::nn::Module {
  public:
   // A packed batch of B texts and T tokens (tensor/batch.h) -> logits: [B, labels] of a sequence
   // classification; [T, labels] of a token classification; [T, 2] of question answering, whether the answer
-  // begins and whether it ends at each token; [T, layers * H] of hidden states. Of a causal decoder its last
-  // states, [T, H].
+  // begins and whether it ends at each token; [T, layers * H] of hidden states. A causal decoder returns its
+  // last states, [T, H].
   virtual Tensor forward(const Batch& batch, const nn::Context& context) const = 0;
 
   // How the first values of a parameter are drawn where no file has them, such as by nn::InitRule.

@@ -46,12 +46,13 @@ struct HeldValues {
 // Reads the first values of consecutive parameters.
 using ReadParameters = std::function<void(std::span<const HeldValues>)>;
 
-// From the parameters themselves, as a module holds them.
+// Reads the values from the parameters themselves, as a module holds them.
 void read_in_place(std::span<const HeldValues> held);
 
-// The trainable parameters of a model in a few flat buffers. After construction each parameter is a view of `compute`
-// (or of `master` if the model computes in the master dtype) and its gradient a view of `grad`, so that autograd
-// accumulates in place, and reductions, norms and optimizer steps operate on ranges of elements.
+// The trainable parameters of a model in a few flat buffers. After construction each parameter is a view of
+// `compute` (or of `master` if the model computes in the master dtype) and its gradient a view of `grad`, so
+// that autograd accumulates in place, and reductions, norms and optimizer steps operate on ranges of
+// elements.
 //
 //   parameters   | w0      | b0 | w1            | b1 |       in registration order, each begins on a cache line; as
 //                                                            long on each rank that has a part of the same tensor
@@ -97,8 +98,8 @@ class Arena {
   int64_t elements() const { return elements_; }
   int64_t trainable_elements() const { return trainable_elements_; }
 
-  // compute: all elements, or owned() if parameters are sharded. master: the same, or owned() where master_is_sharded().
-  // grad: those in gradient_range().
+  // compute: all elements, or owned() if parameters are sharded. master: the same, or owned() where
+  // master_is_sharded(). grad: those in gradient_range().
   const optim::Buffers& buffers() const { return buffers_; }
   bool master_is_sharded() const {
     return shards_.size() > 1 && (buffers_.compute.defined() || parameters_are_sharded_);
@@ -108,43 +109,45 @@ class Arena {
     return buffers_.compute.defined() ? buffers_.compute : buffers_.master;
   }
 
-  // If parameters are sharded: the values of a unit that this rank does not own entirely exist while bind_values() gives
-  // them memory (all elements of the unit); with an undefined tensor, reading them throws Error.
+  // If parameters are sharded: the values of a unit that this rank does not own entirely exist while
+  // bind_values() gives them memory (all elements of the unit); with an undefined tensor, reading them throws
+  // Error.
   bool parameters_are_sharded() const { return parameters_are_sharded_; }
   void bind_values(size_t unit, const Tensor& memory);
 
-  // The range that each rank's optimizer steps, by shard; one range of all elements if nothing is sharded. owned():
-  // this rank's.
+  // The range that each rank's optimizer steps, by shard; one range of all elements if nothing is sharded.
+  // owned(): this rank's.
   const std::vector<Range>& shards() const { return shards_; }
   const Range& owned() const { return owned_; }
 
-  // The elements whose gradients have memory throughout: all, or owned() if gradients are sharded. Then the parameters of
-  // a unit that is not entirely inside have no gradient until bind_gradients() gives them memory.
+  // The elements whose gradients have memory throughout: all, or owned() if gradients are sharded. Then the
+  // parameters of a unit that is not entirely inside have no gradient until bind_gradients() gives them
+  // memory.
   const Range& gradient_range() const { return gradient_range_; }
   bool gradients_are_sharded() const { return gradients_are_sharded_; }
   // A view of `range`. REQUIRES: it lies in gradient_range().
   Tensor gradients(const Range& range) const;
-  // Makes the gradients of the unit's parameters views of `memory` (all elements of the unit), to which gradients that they
-  // have are added; with an undefined tensor: leaves them without.
+  // Makes the gradients of the unit's parameters views of `memory` (all elements of the unit), to which
+  // gradients that they have are added; with an undefined tensor: leaves them without.
   void bind_gradients(size_t unit, const Tensor& memory);
 
   // What an optimizer binds to: the owned range of each buffer, and the pieces of parameters in it.
   optim::Buffers owned_buffers() const;
   std::vector<optim::ParameterPiece> owned_pieces() const;
 
-  // This rank's part of a parameter as an entry of the state table, which refers to the live master weights: the shard if
-  // master is sharded or shared, else all of it.
+  // This rank's part of a parameter as an entry of the state table, which refers to the live master weights:
+  // the shard if master is sharded or shared, else all of it.
   Entry master_entry(const Parameter& parameter, std::string name) const;
 
   // Copies master to the compute copy of the owned range. Call it after writing to master.
   void refresh_compute();
 
-  // Throws Error naming the first parameter whose data or gradient is no longer in the arena, because it was replaced
-  // (Module::to, Module::load, zero_grad() with its default, backward with create_graph).
+  // Throws Error naming the first parameter whose data or gradient is no longer in the arena, because it was
+  // replaced (Module::to, Module::load, zero_grad() with its default, backward with create_graph).
   void verify() const;
 
-  // Replaces dropped gradients (zero_grad() with its default) by zeros in the arena and returns their number; of all
-  // parameters, if all that have memory were dropped. Throws as verify() for other replacements.
+  // Replaces dropped gradients (zero_grad() with its default) by zeros in the arena and returns their number;
+  // of all parameters, if all that have memory were dropped. Throws as verify() for other replacements.
   size_t rebind_dropped_gradients();
 
  private:

@@ -14,19 +14,20 @@ enum class Reduce : uint8_t {
   never,  // nothing is communicated, whatever the strategy
 };
 
-// How often a backward will add to the gradient of each trainable parameter, by its index in EngineFacts::tensors.
+// How often a backward will add to the gradient of each trainable parameter, by its index in
+// EngineFacts::tensors.
 using GradientUses = std::vector<int>;
 
-// A pass of autograd through the parameters of one engine: while it lives autograd may add to their gradients. Made by
-// Engine::open(). A graph that reaches several engines needs one of each:
+// A pass of autograd through the parameters of one engine: while it lives autograd may add to their
+// gradients. Made by Engine::open(). A graph that reaches several engines needs one of each:
 //
 //   Backward pass = engine.open(engine.uses(loss), Reduce::last);
 //   loss.backward();
 //   pass.close();
 class Backward {
  public:
-  // Without close(), as after an exception: completes this rank's part in the reductions, so that other ranks do not wait for
-  // it, and zeroes the gradients on this rank.
+  // If close() was not called, as after an exception, completes this rank's part in the reductions, so that
+  // other ranks do not wait for it, and zeroes the gradients on this rank.
   ~Backward();
   Backward(Backward&& other) noexcept;
   Backward(const Backward&) = delete;

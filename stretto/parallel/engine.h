@@ -21,8 +21,8 @@ class TensorSource;
 struct StepInput {
   optim::StepRates rates;
   double grad_scale = 1;  // multiplies the gradients: 1 / global count, clipping
-  // For an optimizer that reevaluates() its batch only: the mean loss that the gradients belong to, and forward, backward and
-  // finish() once more, which zeroes nothing.
+  // Used by optimizers that reevaluate() their batch: the mean loss that the gradients belong to, and a
+  // function that repeats forward, backward and finish(), and zeroes nothing.
   double loss = 0;
   optim::Reevaluate again = {};
 };
@@ -33,9 +33,9 @@ struct StateNames {
   std::string optimizer = "optimizer";
 };
 
-// Trains a module on several ranks: owns the module's tensors, their memory (arena), gradient reduction, norm and
-// clipping, the optimizer step, and the state of all of these. Trainer and Lite drive it; the strategy is a row of the
-// table in sharding.h. Every rank must make the same calls in the same order. Not thread-safe.
+// Trains a module on several ranks: owns the module's tensors, their memory (arena), gradient reduction, norm
+// and clipping, the optimizer step, and the state of all of these. Trainer and Lite drive it; the strategy is
+// a row of the table in sharding.h. Every rank must make the same calls in the same order. Not thread-safe.
 //
 //   engine.backward(loss.sum, Reduce::last);      gradients of all ranks are summed meanwhile
 //   engine.finish(totals);                        loss and count over all ranks
@@ -57,24 +57,25 @@ class Engine {
 
   // --- backward: see backward.h
 
-  // Counts the uses by a backward from `loss`; none if it is undefined. Leaves of its graph that are not parameters of this
-  // engine are appended to `others`. Throws Error if a sparse table is used other than by lookup.
+  // Counts the uses by a backward from `loss`; none if it is undefined. Leaves of its graph that are not
+  // parameters of this engine are appended to `others`. Throws Error if a sparse table is used other than by
+  // lookup.
   GradientUses uses(const Tensor& loss, std::vector<Tensor>* others = nullptr) const;
   // Throws Error inside of another backward, and after one with Reduce::last until finish().
   [[nodiscard]] Backward open(GradientUses uses, Reduce reduce);
-  // Opens, runs autograd from `loss_sum` and closes. An undefined loss (a rank without samples) only takes part in the
-  // reductions.
+  // Opens, runs autograd from `loss_sum` and closes. An undefined loss (a rank without samples) only takes
+  // part in the reductions.
   void backward(const Tensor& loss_sum, Reduce reduce);
-  // Waits for the reductions of Reduce::last. Also sums each of `totals` (loss, count, ...) over the ranks; their number must
-  // be the same on all ranks.
+  // Waits for the reductions of Reduce::last, and sums each of `totals` (loss, count, ...) over the ranks;
+  // their number must be the same on all ranks.
   void finish(std::span<double> totals = {});
   GradientView gradients() { return GradientView(*parts_); }
 
   // --- the step
 
-  // Updates the parameters, zeroes the gradients, and gathers the parameters stepped by other ranks unless they are shared.
-  // Collective if the strategy shards. Throws Error naming a parameter that was replaced or whose gradient was.
-  // REQUIRES: an optimizer.
+  // Updates the parameters, zeroes the gradients, and gathers the parameters stepped by other ranks unless
+  // they are shared. Collective if the strategy shards. Throws Error naming a parameter that was replaced or
+  // whose gradient was. REQUIRES: an optimizer.
   void step(const StepInput& input);
   // Counts a step without updating parameters; zeroes the gradients. Throws as step() does.
   void skip_step();
@@ -91,10 +92,11 @@ class Engine {
 
   // --- state
 
-  // Adds entries for parameters at master precision, frozen parameters, buffers, the average of the weights ("average") and
-  // the optimizer, which refer to live memory. Broadcasts rank 0's buffers. Collective.
+  // Adds entries for parameters at master precision, frozen parameters, buffers, the average of the weights
+  // ("average") and the optimizer, which refer to live memory. Broadcasts rank 0's buffers. Collective.
   void add_state(State& state, const StateNames& names = {});
-  // Call it after checkpoint::load has filled the entries. Collective. Throws ConfigError if the optimizer is another type.
+  // Call it after checkpoint::load has filled the entries. Collective. Throws ConfigError if the optimizer is
+  // another type.
   void resume(const State& state, const StateNames& names = {});
 
   const EngineFacts& facts() const;

@@ -19,7 +19,8 @@ struct EngineFacts {
   Precision precision = Precision::fp32;
   int shards = 1;                      // ranks that the optimizer's state is divided among
   bool gradients_are_sharded = false;  // then no rank has all of them
-  // Parameters are gathered block by block, so each forward is collective too, and every rank must run it equally often.
+  // Parameters are gathered block by block, so each forward is collective too, and every rank must run it
+  // equally often.
   bool passes_are_collective = false;
   bool keeps_average = false;
   int64_t trainable_elements = 0;
@@ -35,7 +36,8 @@ struct EngineFacts {
   EngineMemory memory = {};
 };
 
-// The lines printed at setup: sizes, dtypes, memory. `title` begins the first ("model"); `compute` names the compute dtype.
+// The lines printed at setup: sizes, dtypes, memory. `title` begins the first ("model"); `compute` names the
+// compute dtype.
 std::string describe(const EngineFacts& facts, const std::string& title, const std::string& compute);
 
 }  // namespace stretto

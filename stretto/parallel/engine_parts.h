@@ -17,8 +17,8 @@ namespace stretto {
 
 class TensorSource;
 
-// What an engine is made of, and what its public classes (engine.h, backward.h, gradient_view.h, weight_view.h) share. For
-// parallel/ only.
+// The parts of an engine, which its public classes (engine.h, backward.h, gradient_view.h, weight_view.h)
+// share. Internal to parallel/.
 struct EngineParts {
   EngineParts(torch::nn::Module& module, const Mesh& mesh, const EngineOptions& engine_options,
               std::unique_ptr<optim::Optimizer> stepper, const TensorSource* values);
@@ -30,7 +30,8 @@ struct EngineParts {
   int64_t least_of_shards(int64_t parameter) const;
   // Gathers every rank's shard of `whole` on all ranks of a copy. Collective.
   void gather_shards(const Tensor& whole) const;
-  // After each rank has written its shard of the parameters: makes all of them available to the others. Collective.
+  // After each rank has written its shard of the parameters: makes all of them available to the others.
+  // Collective.
   void share_parameters();
   void catch_up();  // lazily stepped rows
   // Exchanges the weights and their average. Collective. REQUIRES: average.

@@ -54,7 +54,8 @@ struct Mlp : torch::nn::Module {
 
 Tensor inputs(int64_t step) { return at::sin(at::arange(36, at::kFloat).view({6, 6}) + step); }
 
-// The live master weights that this rank holds of a parameter; of the first that it holds any of for "". Collective.
+// The live master weights that this rank holds of a parameter; of the first that it holds any of for "".
+// Collective.
 Tensor master_weights(Engine& engine, const std::string& parameter = "") {
   State state;
   engine.add_state(state);
@@ -148,7 +149,7 @@ struct CountingSource : MemorySource {
   mutable int64_t elements_read = 0;
 };
 
-// Also if the sources of ranks differ: that of rank 0 counts.
+// If the sources of the ranks differ, that of rank 0 is used.
 TEST(Engine, ReadsParametersFromItsSource) {
   for (const char* strategy : {"ddp", "zero1", "zero2", "fsdp"}) {
     for (const char* precision : {"fp32", "bf16", "fp64"}) {
@@ -213,7 +214,7 @@ TEST(Engine, KeepsParametersThatTheSourceLacks) {
   });
 }
 
-// As often as they are read, in any parts, and also if the reader throws.
+// The weights can be read any number of times, in any parts, and the reader may throw.
 TEST(Engine, GivesTheFirstRankTheWeightsAsItReadsThem) {
   for (const char* strategy : {"ddp", "zero1", "zero2", "fsdp", "hsdp"}) {
     for (const char* precision : {"fp32", "bf16"}) {

@@ -54,7 +54,8 @@ StepForecast forecast_step(const ModelSizes& sizes, const Sharding& row, Precisi
   const bool shards = group.ranks > 1;
   StepForecast step;
   step.compute = compute * std::max(1.0, static_cast<double>(here) / rates.cores);
-  // The optimizer reads and writes master weights, gradients and state; a copy of n bytes reads n and writes n.
+  // The optimizer reads and writes master weights, gradients and state; a copy of n bytes reads n and writes
+  // n.
   const double stepped = (shards ? elements : dense) * (2.0 * static_cast<double>(bytes.master) +
                                                         static_cast<double>(bytes.compute) / 2) +
                          static_cast<double>(sizes.optimizer_bytes);

@@ -28,7 +28,8 @@ struct StepForecast {
   double total() const { return compute + memory + network; }
   std::string bound() const;  // the largest part: "compute", "memory" or "network"
 };
-// `compute`: seconds of forward and backward of a step on a rank that has a core of its own. Nothing overlaps.
+// `compute`: seconds of forward and backward of a step on a rank that has a core of its own. Nothing
+// overlaps.
 StepForecast forecast_step(const ModelSizes& sizes, const Sharding& row, Precision precision,
                            const JobShape& job, double compute, const HardwareRates& rates);
 

@@ -65,7 +65,7 @@ void GatheredUnits::close(const nn::Block& block, bool keep) noexcept {
   }
 }
 
-// At most one block: what was gathered ahead in vain is released.
+// Gathers at most one block ahead, and releases a block that was gathered ahead in vain.
 void GatheredUnits::gather_ahead(const nn::Block& block, size_t pass) {
   const auto next = next_[pass].find(&block);
   if (next == next_[pass].end()) return;

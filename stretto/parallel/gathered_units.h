@@ -13,9 +13,10 @@
 
 namespace stretto {
 
-// The values of sharded parameters: those of a block are gathered before its forward and again before its backward, and
-// released after each; or, without `reshard_after_forward`, kept from a forward with gradients until the backward. While a block computes, the next one is gathered, once the order of blocks is known from an earlier
-// pass. Parameters outside of blocks are gathered after each step and stay.
+// The values of sharded parameters: those of a block are gathered before its forward and again before its
+// backward, and released after each; or, without `reshard_after_forward`, kept from a forward with gradients
+// until the backward. While a block computes, the next one is gathered, once the order of blocks is known
+// from an earlier pass. Parameters outside of blocks are gathered after each step and stay.
 //
 // Forward and backward are collective: every rank of the group must run the same blocks in the same order.
 class GatheredUnits : public nn::BlockObserver {
@@ -59,7 +60,7 @@ class GatheredUnits : public nn::BlockObserver {
   std::vector<Unit> units_;
   std::vector<size_t> resident_;  // outside of blocks
   std::vector<size_t> ahead_;     // begun before a block needs them
-  // In forward, and in backward:
+  // The order of blocks, with one element for forward and one for backward.
   std::array<const nn::Block*, 2> first_ = {}, previous_ = {};
   std::array<std::map<const nn::Block*, const nn::Block*>, 2> next_;
 };

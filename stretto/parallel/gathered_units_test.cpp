@@ -20,8 +20,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// A table outside of blocks, three blocks of which the first is called twice, and a head of torch's, whose backward uses a
-// saved view of the weight.
+// A table outside of blocks, three blocks of which the first is called twice, and a head of torch's, whose
+// backward uses a saved view of the weight.
 struct Tower : torch::nn::Module {
   Tower() {
     at::Generator random = at::detail::createCPUGenerator(3);
@@ -129,7 +129,7 @@ bool is_readable(const Tensor& tensor) {
   }
 }
 
-// From a forward with gradients to its backward; not those of an evaluation.
+// Units stay gathered from a forward with gradients to its backward; those of an evaluation do not.
 TEST(GatheredUnits, StayUntilBackwardWithoutResharding) {
   run_rank_threads(4, [](Group& group) {
     Tower net;

@@ -7,8 +7,9 @@
 
 namespace stretto {
 
-// Memory for the gradients of units that this rank does not own entirely, for as long as backward fills them and they are
-// reduced. Few units need it at a time, and blocks are alike in size, so that the same few buffers serve all of them.
+// Memory for the gradients of units that this rank does not own entirely, for as long as backward fills them
+// and they are reduced. Few units need it at a time, and blocks are alike in size, so that the same few
+// buffers serve all of them.
 class GradientScratch {
  public:
   // `allocator` gives memory that collectives reduce in place.
@@ -18,7 +19,8 @@ class GradientScratch {
   bool serves(size_t unit) const;
   bool is_open(size_t unit) const { return arena_.units()[unit].gradients.defined(); }
 
-  // Gives the parameters of a unit gradients of zeros, or of what autograd has allocated and computed meanwhile.
+  // Gives the parameters of a unit gradients of zeros, or of what autograd has allocated and computed
+  // meanwhile.
   void open(size_t unit);
   // Takes them away.
   void close(size_t unit);

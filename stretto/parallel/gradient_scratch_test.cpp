@@ -14,7 +14,8 @@ namespace {
 
 using Layer = nn::Sharded<nn::Linear>;
 
-// Four blocks, called in an order that is not that of registration; the second is called twice, the last is not used.
+// Four blocks, called in an order that is not that of registration; the second is called twice, the last is
+// not used.
 struct Blocks : torch::nn::Module {
   Blocks() {
     at::Generator random = at::detail::createCPUGenerator(7);

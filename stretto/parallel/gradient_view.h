@@ -9,8 +9,8 @@ namespace stretto {
 
 struct EngineParts;
 
-// The gradients of an engine's trainable parameters. Unless stated otherwise they are those that Engine::finish() has
-// completed. Cheap to copy; valid while the engine lives.
+// The gradients of an engine's trainable parameters. Unless stated otherwise they are those that
+// Engine::finish() has completed. Cheap to copy; valid while the engine lives.
 class GradientView {
  public:
   // L2 norm over all parameters, the same on all ranks. Collective.
@@ -28,11 +28,13 @@ class GradientView {
   void scale(double factor);
   void clamp(double limit);  // each element to [-limit, limit]
   void clear();
-  // Zeroes those of the parameters for whose index in EngineFacts::tensors `which` returns true, on every rank.
+  // Zeroes those of the parameters for whose index in EngineFacts::tensors `which` returns true, on every
+  // rank.
   void clear(const std::function<bool(size_t parameter)>& which);
 
-  // Replaces gradients that were dropped (zero_grad() of a module, with its default) by zeros. Returns their number, or that
-  // of all parameters if all that have memory were dropped. Throws Error naming a parameter that was replaced.
+  // Replaces gradients that were dropped (zero_grad() of a module, with its default) by zeros. Returns their
+  // number, or that of all parameters if all that have memory were dropped. Throws Error naming a parameter
+  // that was replaced.
   size_t restore_dropped();
 
  private:
@@ -41,8 +43,8 @@ class GradientView {
   EngineParts* engine_;
 };
 
-// The factor that clips gradients of this norm to `max_norm`, as in torch's clip_grad_norm_: max_norm / (norm + 1e-6),
-// or 1 if norm <= max_norm. max_norm 0: no limit.
+// The factor that clips gradients of this norm to `max_norm`, as in torch's clip_grad_norm_: max_norm / (norm
+// + 1e-6), or 1 if norm <= max_norm. max_norm 0: no limit.
 double clip_scale(double norm, double max_norm);
 
 }  // namespace stretto

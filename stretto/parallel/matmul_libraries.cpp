@@ -52,7 +52,7 @@ double operations_of(const std::vector<LinearMaps>& all, int64_t rows) {
   return operations;
 }
 
-// Those with the most operations.
+// The maps with the most operations.
 std::vector<LinearMaps> largest(std::vector<LinearMaps> maps) {
   std::ranges::stable_sort(maps, std::greater(), [](const LinearMaps& one) { return operations_of(one, 1); });
   maps.resize(std::min(most_shapes, maps.size()));
@@ -199,7 +199,7 @@ void MatmulLibraries::choose_for_all(const torch::nn::Module& module, Group* gro
   reason_ = decided.at("reason");
 }
 
-// From the cache, or by measuring.
+// Chooses the libraries from the cache, or by measuring.
 void MatmulLibraries::choose_here(const std::vector<LinearMaps>& timed) {
   const auto start = std::chrono::steady_clock::now();
   const nlohmann::json key = cache_key(timed, options_.dtype, options_.rows, usable_);

@@ -14,7 +14,8 @@
 
 namespace stretto {
 
-// The type of the operands of stretto::nn's products in `precision` on CPU: fp32 for bf16 without bf16 instructions.
+// The type of the operands of stretto::nn's products in `precision` on CPU: fp32 for bf16 without bf16
+// instructions.
 at::ScalarType matmul_type(Precision precision);
 
 struct MatmulOptions {
@@ -27,15 +28,15 @@ struct MatmulOptions {
   OptionNames names = {};
 };
 
-// Which libraries compute the matrix products of a run. With "auto", rank 0 times the usable ones on the shapes of the
-// module's nn::Linear layers (kernels/matmul/choice.h), for about 0.1 s, and all ranks use its choice. The choice is cached
-// per processor, unless measurements contradicted each other, and is part of the run's state, so that a resumed run rounds
-// alike.
+// Which libraries compute the matrix products of a run. With "auto", rank 0 times the usable ones on the
+// shapes of the module's nn::Linear layers (kernels/matmul/choice.h), for about 0.1 s, and all ranks use its
+// choice. The choice is cached per processor, unless measurements contradicted each other, and is part of the
+// run's state, so that a resumed run rounds alike.
 class MatmulLibraries {
  public:
   // Chooses, and sets the process's products (kernels/matmul/matmul.h). Collective.
   MatmulLibraries(const torch::nn::Module& module, const MatmulOptions& options, Group& group);
-  // For a process that is no rank.
+  // Chooses for a process that is not a rank.
   MatmulLibraries(const torch::nn::Module& module, const MatmulOptions& options);
 
   const kernels::MatmulChoice& choice() const { return choice_; }
@@ -44,7 +45,8 @@ class MatmulLibraries {
   std::string describe() const;
 
   void add_state(State& state) const;
-  // Takes over the libraries of the run that wrote `state`, unless the wish is another, and logs what is not as it was.
+  // Takes over the libraries of the run that wrote `state`, unless the wish is another, and logs what is not
+  // as it was.
   void resume(const State& state);
 
  private:

@@ -38,7 +38,7 @@ class RunProductsTest : public ::testing::Test {
     for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) kernels::use_matmul(dtype, {});
   }
 
-  // On one rank.
+  // Chooses on one rank.
   void choose(const MatmulOptions& options, const std::function<void(MatmulLibraries&)>& check,
               int64_t width = 8) {
     run_rank_threads(1, [&](Group& group) {

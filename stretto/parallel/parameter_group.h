@@ -5,8 +5,8 @@
 
 namespace stretto {
 
-// Settings for the parameters whose name in the root module matches `pattern`: "encoder.layer.0.*", where * stands for
-// any text and ? for one character.
+// Settings for the parameters whose name in the root module matches `pattern`: "encoder.layer.0.*", where *
+// stands for any text and ? for one character.
 struct ParameterGroup {
   std::string pattern;
   double lr_factor = 1;                   // multiplies the schedule's learning rate; at least 0

@@ -34,7 +34,8 @@ class Collector {
 
   ModuleTensors result;
 
-  // `prefix`: the module's path and a dot, or "" for the root. `unit`: the path of the innermost block around it.
+  // `prefix`: the module's path and a dot, or "" for the root. `unit`: the path of the innermost block around
+  // it.
   void visit(const torch::nn::Module& module, const std::string& prefix, std::string unit) {
     if (dynamic_cast<const nn::Block*>(&module) != nullptr && elements_of(module) >= min_unit_elements_)
       unit = prefix.substr(0, prefix.size() - !prefix.empty());

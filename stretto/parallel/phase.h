@@ -1,7 +1,7 @@
 #pragma once
 
-// Names of the phases of a step for profilers (RECORD_USER_SCOPE). "reduce" starts a reduction inside of backward;
-// "wait" waits for reductions still running after backward.
+// Names of the phases of a step for profilers (RECORD_USER_SCOPE). "reduce" starts a reduction inside of
+// backward; "wait" waits for reductions still running after backward.
 namespace stretto::phase {
 
 inline constexpr const char* data = "stretto: data";

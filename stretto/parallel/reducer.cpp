@@ -262,7 +262,7 @@ Tensor Reducer::gradients(const Bucket& bucket) const {
   return unit.gradients.slice(0, bucket.range.begin - first, bucket.range.end - first);
 }
 
-// Of a bucket in scratch memory: adds the sums that this rank owns to its shard.
+// Adds the sums that this rank owns, of a bucket in scratch memory, to its shard.
 void Reducer::keep_owned(const Bucket& bucket) {
   if (!scratch_.serves(bucket.unit)) return;
   if ((bucket.range & held_).size() > 0) arena_.gradients(bucket.range).add_(gradients(bucket));

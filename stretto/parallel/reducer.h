@@ -18,26 +18,29 @@ namespace stretto {
 
 struct ReducerOptions {
   double bucket_bytes = 25 * 1024 * 1024;  // largest bucket
-  // Sums go to the rank that owns the shard; gradients of other shards become zeros. REQUIRED if gradients are sharded.
+  // Sums go to the rank that owns the shard; gradients of other shards become zeros. REQUIRED if gradients
+  // are sharded.
   bool to_owners = false;
-  // > 0: micro-batches of this rank per step, the same on all ranks, which are 1, 2, 4, ...: gradients are summed in an order
-  // that depends on all their number only (fixed_order.h). REQUIRES that no parameter is sparse, and not to_owners.
+  // > 0: micro-batches of this rank per step, the same on all ranks, which are 1, 2, 4, ...: gradients are
+  // summed in an order that depends on all their number only (fixed_order.h). REQUIRES that no parameter is
+  // sparse, and not to_owners.
   int64_t fixed_order = 0;
 };
 
-// Sums the gradients of an arena over a group while backward runs. It uses hooks on the parameters; forward needs no
-// wrapper.
+// Sums the gradients of an arena over a group while backward runs. It uses hooks on the parameters; forward
+// needs no wrapper.
 //
-// The gradient buffer is divided into buckets starting from its end, because backward fills it in that order. A bucket
-// is reduced when all gradients in it are complete. Buckets are always reduced in the same order, so that ranks whose
-// graphs differ issue the same collectives. Sparse tables follow the buckets and are reduced by rows (row_table.h).
+// The gradient buffer is divided into buckets starting from its end, because backward fills it in that order.
+// A bucket is reduced when all gradients in it are complete. Buckets are always reduced in the same order, so
+// that ranks whose graphs differ issue the same collectives. Sparse tables follow the buckets and are reduced
+// by rows (row_table.h).
 //
-// If gradients are sharded, each bucket lies in one unit, whose gradients have memory on other ranks than their owner only
-// from its first gradient to the end of its reduction (gradient_scratch.h).
+// If gradients are sharded, each bucket lies in one unit, whose gradients have memory on other ranks than
+// their owner only from its first gradient to the end of its reduction (gradient_scratch.h).
 class Reducer {
  public:
-  // A step goes through idle -> accumulating -> idle for each micro-batch but the last, and idle -> reducing ->
-  // awaiting -> idle for the last one.
+  // A step goes through idle -> accumulating -> idle for each micro-batch but the last, and idle -> reducing
+  // -> awaiting -> idle for the last one.
   enum class Phase {
     idle,          // outside of backward; may hold gradients of earlier micro-batches
     accumulating,  // in a backward without communication
@@ -53,19 +56,19 @@ class Reducer {
 
   Phase phase() const { return phase_; }
 
-  // Adds the gradients of `loss_sum` to the buffers. On the last micro-batch before a step (`last`) buckets are reduced
-  // as they complete; on others nothing is communicated. With an undefined loss (a rank without samples) the rank takes
-  // part in the reductions only. After an exception the gradients on this rank are zeros, its part in the reductions is
-  // done, and the reducer is idle.
+  // Adds the gradients of `loss_sum` to the buffers. On the last micro-batch before a step (`last`) buckets
+  // are reduced as they complete; on others nothing is communicated. With an undefined loss (a rank without
+  // samples) the rank takes part in the reductions only. After an exception the gradients on this rank are
+  // zeros, its part in the reductions is done, and the reducer is idle.
   void backward(const Tensor& loss_sum, bool last);
 
-  // With fixed_order: call it after each backward but the last of a step.
+  // Under fixed_order, call it after each backward of a step but the last one.
   void set_gradients_aside();
 
-  // The parts of backward(), for a loss whose graph may contain parameters of several reducers. count_uses() returns
-  // how often the loss will add to each gradient of this reducer and appends leaves that belong to others to `others`.
-  // Run autograd between begin_backward() and end_backward(); if it throws, call abort_backward() instead of
-  // end_backward().
+  // The parts of backward(), for a loss whose graph may contain parameters of several reducers. count_uses()
+  // returns how often the loss will add to each gradient of this reducer and appends leaves that belong to
+  // others to `others`. Run autograd between begin_backward() and end_backward(); if it throws, call
+  // abort_backward() instead of end_backward().
   std::vector<int> count_uses(const Tensor& loss, std::vector<Tensor>* others = nullptr) const;
   void begin_backward(std::vector<int> uses, bool last);
   void end_backward();
@@ -74,14 +77,15 @@ class Reducer {
   // Whether `tensor` is a parameter of the arena.
   bool holds(const Tensor& tensor) const { return index_of_.contains(tensor.unsafeGetTensorImpl()); }
 
-  // Waits for the reductions. Also sums each of `totals` (loss, count, ...) over the ranks; their number must be the
-  // same on all ranks. REQUIRES: phase awaiting.
+  // Waits for the reductions, and sums each of `totals` (loss, count, ...) over the ranks; their number must
+  // be the same on all ranks. REQUIRES: phase awaiting.
   void finish(std::span<double> totals = {});
 
   // The elements whose reduced gradients this rank has: all, or with to_owners its shard.
   const Range& held() const { return held_; }
   bool sums_to_owners() const { return options_.to_owners; }
-  // Of these: the sum of squares, and the index of the first parameter whose gradient holds NaN or infinity, or -1.
+  // The sum of squares of these gradients, and the index of the first parameter whose gradient holds NaN or
+  // infinity, or -1.
   double sum_of_squares() const;
   int64_t first_nonfinite() const;
   // Whether all gradients that this rank has are finite, reduced or not.

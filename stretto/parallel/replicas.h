@@ -10,8 +10,8 @@ namespace stretto {
 
 // Broadcasts and comparisons of tensors that are replicated on all ranks of a group.
 
-// Broadcasts `source`'s values; tensors of one dtype are joined into larger messages. All ranks pass the same shapes in
-// the same order. Collective.
+// Broadcasts `source`'s values; tensors of one dtype are joined into larger messages. All ranks pass the same
+// shapes in the same order. Collective.
 void broadcast_tensors(Group& group, const NamedTensorList& tensors, int source = 0);
 
 // Hash of a tensor's bytes.

@@ -10,12 +10,12 @@
 
 namespace stretto {
 
-// The gradient of an embedding table in the arena, of which a step touches few rows: reduction, norm and zeroing are
-// restricted to these. All ranks first agree on the union of rows that they touched.
+// The gradient of an embedding table in the arena, of which a step touches few rows: reduction, norm and
+// zeroing are restricted to these. All ranks first agree on the union of rows that they touched.
 class RowTable : public nn::RowObserver {
  public:
-  // Observes the functions that use the table. `held`: the elements of the arena whose sums this rank keeps. `arena` and
-  // `group` must outlive it.
+  // Observes the functions that use the table. `held`: the elements of the arena whose sums this rank keeps.
+  // `arena` and `group` must outlive it.
   RowTable(const Arena& arena, const Arena::Parameter& parameter, const Range& held, Group& group);
   ~RowTable() override;
   RowTable(const RowTable&) = delete;
@@ -29,13 +29,13 @@ class RowTable : public nn::RowObserver {
   void will_read(const Tensor& ids) override;
   void got_gradient(const Tensor& ids) override;
 
-  // The two halves of a reduction; every rank calls both, also if there is one rank. Between them the table's gradient
-  // must not change. REQUIRES: the table has a gradient (gradient_scratch.h).
+  // The two halves of a reduction; every rank calls both, also if there is one rank. Between them the table's
+  // gradient must not change. REQUIRES: the table has a gradient (gradient_scratch.h).
   void start_reduction();
   void finish_reduction();
 
-  // After a reduction: the rows that have a gradient on any rank, ascending, and the sum of squares of those gradients
-  // that this rank holds.
+  // After a reduction: the rows that have a gradient on any rank, ascending, and the sum of squares of those
+  // gradients that this rank holds.
   std::span<const int64_t> rows() const { return rows_; }
   double sum_of_squares() const;
 
@@ -52,7 +52,8 @@ class RowTable : public nn::RowObserver {
   };
   void find_rows();
   Tensor row_index() const;
-  // Whether the gradient is this rank's alone to keep and lies in the arena; else it is added to what is held there.
+  // Whether the gradient is this rank's alone to keep and lies in the arena; else it is added to what is held
+  // there.
   bool is_in_place() const;
   std::vector<HeldRows> held_rows() const;
 

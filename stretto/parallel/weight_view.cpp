@@ -73,7 +73,7 @@ NamedTensors WeightView::named(const Tensor& master) const {
   return weights;
 }
 
-// Each rank checks what it answers for. In the order of names, as in a model file.
+// Each rank checks what it owns, in the order of names, as in a model file.
 std::string WeightView::first_nonfinite() {
   catch_up();
   std::vector<int64_t> by_name(engine_->arena.parameters().size());

@@ -25,28 +25,30 @@ class [[nodiscard]] AveragedWeights {
   int exceptions_ = std::uncaught_exceptions();
 };
 
-// The parameters of an engine at master precision, with frozen parameters and buffers, as saved in a model file. Cheap to copy;
-// valid while the engine lives.
+// The parameters of an engine at master precision, with frozen parameters and buffers, as saved in a model
+// file. Cheap to copy; valid while the engine lives.
 class WeightView {
  public:
-  // Brings lazily stepped rows up to date. Call it before reading weights of the module other than by lookup; the functions
-  // below call it themselves.
+  // Brings lazily stepped rows up to date. Call it before reading weights of the module other than by lookup;
+  // the functions below call it themselves.
   void catch_up();
 
-  // By name. Views of live memory unless they had to be gathered: then every rank has all of them in memory. Collective.
+  // The weights by name. They are views of live memory unless they had to be gathered; every rank then has
+  // all of them in memory. Collective.
   NamedTensors all();
-  // Calls `use` with them on the first rank. What other ranks hold they send as `use` reads it, in any order
-  // and as often as it does, so that no rank needs memory for all. Collective: the others return when `use`
-  // has, also if it throws.
+  // Calls `use` with them on the first rank. The other ranks send what they hold whenever `use` reads it, in
+  // any order and any number of times, so that no rank needs memory for all weights. Collective: the other
+  // ranks return when `use` has returned or thrown.
   void at_first(const std::function<void(const ListedSource&)>& use);
   // The first trainable parameter whose weights hold NaN or infinity, or "". Collective.
   std::string first_nonfinite();
 
-  // Exchanges the weights and their average, for evaluating or saving it, until the result is destroyed. `use`: false, and
-  // engines that keep no average: does nothing.
+  // Exchanges the weights and their average, for evaluating or saving it, until the result is destroyed.
+  // `use`: false, and engines that keep no average: does nothing.
   AveragedWeights averaged(bool use);
 
-  // Hash of a few elements of each trainable parameter, of which any step changes some; 0 on other devices than CPUs.
+  // Hash of a few elements of each trainable parameter, of which any step changes some; 0 on other devices
+  // than CPUs.
   uint64_t fingerprint() const;
 
  private:

@@ -64,7 +64,8 @@ Entity word_of(std::span<const TaggedToken> tokens, const std::vector<std::strin
   return {labels.at(best), scores[best], 0, join_pieces(pieces), tokens.front().begin, tokens.back().end};
 }
 
-// "B-PER" -> B, PER; S and U (a single word) begin an entity, E and L (its last word) are inside, as a tag without prefix.
+// "B-PER" -> B, PER; S and U (a single word) begin an entity, E and L (its last word) are inside, as a tag
+// without prefix.
 std::pair<char, std::string_view> split_tag(std::string_view tag) {
   if (tag.size() < 3 || tag[1] != '-') return {'I', tag};
   const char prefix = tag[0];

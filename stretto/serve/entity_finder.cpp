@@ -75,14 +75,16 @@ EntityFinder::EntityFinder(const std::filesystem::path& folder, const PipelineOp
   inputs_ = {text::Characters(reader.characters), reader.whole_words, words_ ? &*words_ : nullptr};
 }
 
-// Byte-level BPE reads words with a space in front, as in training, also where the folder says that texts have none.
+// Byte-level BPE reads words with a space in front, as in training, also where the folder says that texts
+// have none.
 const text::Tokenizer& EntityFinder::tokenizer_of_words() const {
   std::call_once(split_loaded_,
                  [&] { split_.emplace(text::Tokenizer::load(served_.folder, {.add_prefix_space = true})); });
   return *split_;
 }
 
-// Words are those of the input, or those that the tokenizer splits its text into; or tokens, if the model tags these.
+// Words are those of the input, or those that the tokenizer splits its text into; or tokens, if the model
+// tags these.
 EntityFinder::Sample EntityFinder::sample_of(const PipelineInput& input) const {
   const auto longest = static_cast<size_t>(served_.model->limits().max_length), stride = longest / 4;
   const text::EncodeOptions options{.special_tokens = true, .max_length = longest, .stride = stride};
@@ -142,7 +144,7 @@ TaggedToken EntityFinder::token_of(const Sample& sample, const text::Encoding& w
   token.end = end;
   token.word = inputs_.whole_words ? spelled : served_.tokenizer.token(window.ids[t]).value_or("?");
   if (token.word == "[UNK]" || token.word == "<unk>") token.word = spelled;
-  // As Hugging Face decides for WordPiece: the piece is longer than its text, by ##.
+  // Hugging Face's rule for WordPiece: a piece that continues a word is longer than its text, by ##.
   token.continues_word = text::count_code_points(token.word) != text::count_code_points(spelled);
   return token;
 }

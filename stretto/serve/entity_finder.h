@@ -41,10 +41,12 @@ struct Entity {
 std::vector<Entity> find_entities(std::span<const TaggedToken> tokens, const std::vector<std::string>& labels,
                                   const std::string& strategy);
 
-// Finds entities in texts with a model folder. Texts longer than the model's positions are split into overlapping windows.
+// Finds entities in texts with a model folder. Texts longer than the model's positions are split into
+// overlapping windows.
 class EntityFinder : public Pipeline {
  public:
-  // Throws DataError if weights are missing in the folder or not finite, ConfigError for an unknown aggregation strategy.
+  // Throws DataError if weights are missing in the folder or not finite, ConfigError for an unknown
+  // aggregation strategy.
   EntityFinder(const std::filesystem::path& folder, const PipelineOptions& options,
                const ModelRegistry& models = bundled_models());
 

@@ -192,8 +192,8 @@ TEST_P(Features, OfWholeWords) {
   }
 }
 
-// Training and serving have the same default lengths of window and stride, also for models that read fewer tokens;
-// and neither reads white space in front of a question.
+// Training and serving have the same default lengths of window and stride, also for models that read fewer
+// tokens; and neither reads white space in front of a question.
 TEST_P(Features, OfQuestions) {
   const text::Tokenizer tokenizer = tokenizer_of_training("question-answering");
   std::string context = long_text;

@@ -11,11 +11,12 @@ namespace stretto {
 // text: one input per line. jsonl: one JSON value per line; blank lines do not count. json: one JSON value.
 enum class InputFormat { text, json, jsonl };
 
-// By the extension of `path`; text for standard input ("-") and unknown extensions. Throws ConfigError for tables (.csv, .tsv).
+// The format by the extension of `path`; text for standard input ("-") and unknown extensions. Throws
+// ConfigError for tables (.csv, .tsv).
 InputFormat format_of(const std::filesystem::path& path, const OptionNames& names = {});
 
-// Calls `use` with each input, in order, as soon as it is read. Throws DataError with file and line for what is not an input;
-// json is checked whole before the first call.
+// Calls `use` with each input, in order, as soon as it is read. Throws DataError with file and line for what
+// is not an input; json is checked whole before the first call.
 void read_inputs(LineReader& source, InputFormat format, const InputParser& parser, const UseInput& use);
 
 }  // namespace stretto

@@ -168,7 +168,8 @@ void InputParser::parse_object(const nlohmann::json& object, const std::string& 
   use(std::move(input), place);
 }
 
-// As the question-answering pipeline: both strings, both lists of as many, or questions on one context.
+// Accepts what the question-answering pipeline does: two strings, two lists of equal length, or questions on
+// one context.
 void InputParser::parse_questions(const nlohmann::json& object, const std::string& place,
                                   const UseInput& use) const {
   if (!has(object, "question") || !has(object, "context"))

@@ -13,7 +13,7 @@
 namespace stretto {
 namespace {
 
-// In tokens; Hugging Face's defaults.
+// Hugging Face's defaults, in tokens.
 constexpr int64_t longest_window = 384, largest_stride = 128, longest_answer = 15;
 constexpr int64_t most_answers = 1000;
 constexpr size_t tokens_at_once = 2048;  // fills the caches, and products are wide enough
@@ -81,7 +81,7 @@ std::vector<text::Encoding> QuestionAnswerer::windows(const PipelineInput& input
     throw DataError("an empty {}; expected a question and its context",
                     asked.empty() ? "question" : "context");
   const int64_t most = std::min(longest_window, served_.model->limits().max_length);
-  // At most half of the room that the question leaves.
+  // The stride is at most half of the room that the question leaves.
   const auto question = std::ssize(served_.tokenizer.encode(asked, {.special_tokens = false}).ids);
   const int64_t stride = std::clamp<int64_t>((most - question) / 2 - 2, 0, largest_stride);
   try {
@@ -92,7 +92,7 @@ std::vector<text::Encoding> QuestionAnswerer::windows(const PipelineInput& input
   }
 }
 
-// Of all inputs, in order, scored in batches.
+// The windows of all inputs, in order, scored in batches.
 std::vector<QuestionAnswerer::Window> QuestionAnswerer::scored_windows(
     std::span<const PipelineInput> inputs) const {
   std::vector<Window> all;

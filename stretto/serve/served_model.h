@@ -15,7 +15,8 @@ struct ServedModel {
   ServedModel(const std::filesystem::path& folder, const std::string& head, const PipelineOptions& options,
               const ModelRegistry& models);
 
-  // Throws DataError, which shows the beginning of `text`, if logits are not finite, unless the options allow it.
+  // Throws DataError, which shows the beginning of `text`, if logits are not finite, unless the options allow
+  // it.
   void require_finite(const Tensor& logits, const std::string& text) const;
 
   std::string folder;
@@ -23,7 +24,8 @@ struct ServedModel {
   text::Tokenizer tokenizer;
   std::shared_ptr<TextModel> model;
   bool allow_nonfinite;
-  // Of the tokens of a batch. oneDNN compiles bf16 products for each number of rows.
+  // The number of tokens of a batch is padded to a multiple: oneDNN compiles bf16 products for each number of
+  // rows.
   int64_t pad_to_multiple_of;
 };
 

@@ -12,8 +12,8 @@ namespace {
 // Rows whose logits are in memory at a time during evaluation.
 constexpr int64_t rows_at_once = 256;
 
-// [N, 2] fp64: for each of the rows [N, H] the cross entropy of its label, and whether the label has the largest
-// logit.
+// [N, 2] fp64: for each of the rows [N, H] the cross entropy of its label, and whether the label has the
+// largest logit.
 Tensor score(const CausalDecoder& decoder, const Tensor& rows, const Tensor& labels) {
   const Tensor scores = at::empty({rows.size(0), 2}, at::dtype(at::kDouble).device(rows.device()));
   for (int64_t begin = 0; begin < rows.size(0); begin += rows_at_once) {

@@ -11,14 +11,15 @@ class CausalLanguageModel : public ModelModule {
   CausalLanguageModel(const ModelConfig& config, uint64_t seed,
                       const ModelRegistry& models = bundled_models());
 
-  // The bytes of text per token of the data that are evaluated from now on; 0: not known, and no bits per byte.
+  // The bytes of text per token of the data that are evaluated from now on; 0: not known, and no bits per
+  // byte.
   void evaluate_on(double bytes_per_token) { bytes_per_token_ = bytes_per_token; }
 
   // The sum of the cross entropies of the predicted tokens, and their number.
   Loss training_step(const Batch& batch, StepContext& context) override;
 
-  // One row per sample: the sum of the cross entropies of its predicted tokens, their number, and how many of them
-  // have the largest logit.
+  // One row per sample: the sum of the cross entropies of its predicted tokens, their number, and how many of
+  // them have the largest logit.
   Tensor validation_step(const Batch& batch, StepContext& context) override;
 
   // loss: nats per predicted token; perplexity; accuracy; bits_per_byte, if the bytes per token are known.

@@ -24,8 +24,8 @@ struct ClassificationSettings {
 Loss classification_loss(const Tensor& logits, const Tensor& labels, const ClassificationSettings& settings,
                          const nn::Context& context = {});
 
-// The logits of a batch [B, C] and its labels as rows of float64, from which ClassificationResults are made. `labels` undefined:
-// samples have none.
+// The logits of a batch [B, C] and its labels as rows of float64, from which ClassificationResults are made.
+// `labels` undefined: samples have none.
 Tensor classification_rows(const Tensor& logits, const Tensor& labels, ProblemType problem);
 
 // What a model predicted for a data set.
@@ -36,21 +36,23 @@ class ClassificationResults {
 
   bool has_labels() const { return has_labels_; }
 
-  // The mean loss ("loss") and the metrics of the problem: metrics/classification.h, metrics/multi_label.h, pearson and spearmanr;
-  // or those of the task of GLUE. Empty without labels.
+  // The mean loss ("loss") and the metrics of the problem: metrics/classification.h, metrics/multi_label.h,
+  // pearson and spearmanr; or those of the task of GLUE. Empty without labels.
   Metrics metrics() const;
 
-  // Precision, recall and F1 per class, and of a single-label classification the confusion matrix: as tables for a terminal, and
-  // as {"classes": ..., "confusion_matrix": ...}. Empty for a regression and without labels.
+  // Precision, recall and F1 per class, and of a single-label classification the confusion matrix: as tables
+  // for a terminal, and as {"classes": ..., "confusion_matrix": ...}. Empty for a regression and without
+  // labels.
   std::string tables() const;
   nlohmann::ordered_json report() const;
 
-  // {label, score} of the best class; multi-label also labels (of probability >= 0.5) and scores of all; {prediction} of a
-  // regression. And gold, the label or labels, if there are.
+  // The record of a sample: {label, score} of the best class, for multi-label problems also `labels` (of
+  // probability >= 0.5) and the `scores` of all; {prediction} of a regression. It has `gold`, the label or
+  // labels, if there are any.
   nlohmann::ordered_json prediction(int64_t sample) const;
 
-  // The samples that are predicted wrongly, the most wrong first: by the probability of the gold label, for multi-label of the
-  // least probable decision; for a regression all samples by their error.
+  // The samples that are predicted wrongly, the most wrong first: by the probability of the gold label, for
+  // multi-label of the least probable decision; for a regression all samples by their error.
   std::vector<int64_t> most_wrong() const;
 
  private:

@@ -9,11 +9,11 @@
 
 namespace stretto {
 
-// Fine-tunes a model with two scores on each token, whether the answer begins and whether it ends there, on the packed batches of a
-// data::QuestionDataset (Devlin et al. 2019, section 4.2).
+// Fine-tunes a model with two scores on each token, whether the answer begins and whether it ends there, on
+// the packed batches of a data::QuestionDataset (Devlin et al. 2019, section 4.2).
 class ExtractiveQa : public ModelModule {
  public:
-  // As ModelModule.
+  // The arguments are those of ModelModule.
   ExtractiveQa(const ModelConfig& config, const AnswerOptions& options, uint64_t seed,
                const ModelRegistry& models = bundled_models());
 
@@ -23,17 +23,19 @@ class ExtractiveQa : public ModelModule {
     dataset_ = &dataset;
   }
 
-  // The mean over samples of the mean of two cross entropies over the tokens of the sample: of the start and of the end.
+  // The mean over samples of the mean of two cross entropies over the tokens of the sample: of the start and
+  // of the end.
   Loss training_step(const Batch& batch, StepContext& context) override;
 
-  // One row per sample: its index, its loss, the scores of token 0 and the n_best_size best starts and ends, each a token and its score.
+  // One row per sample: its index, its loss, the scores of token 0 and the n_best_size best starts and ends,
+  // each a token and its score.
   Tensor validation_step(const Batch& batch, StepContext& context) override;
 
-  // loss, and the metrics of SQuAD 2.0 (metrics::squad_v2, with the odds as na_probs and no threshold on them) or 1.1, of
-  // the questions that have a sample among the rows.
+  // loss, and the metrics of SQuAD 2.0 (metrics::squad_v2, with the odds as na_probs and no threshold on
+  // them) or 1.1, of the questions that have a sample among the rows.
   Metrics metrics(const Tensor& rows) const override;
 
-  // Of all questions; of those without a sample among the rows: no answer.
+  // The answers to all questions; questions without a sample among the rows have no answer.
   std::vector<QuestionAnswers> answers(const Tensor& rows) const;
 
  private:
@@ -49,7 +51,8 @@ nlohmann::ordered_json squad_scores(const corpus::QuestionSet& questions,
 // The scores of each sequence of a packed batch: [T, 2] -> [B, longest, 2], -inf behind its end.
 Tensor scores_by_sequence(const Tensor& logits, const Batch& batch);
 
-// The rows of validation_step. scores as of scores_by_sequence; returns [B, 2 + 4 n_best]: the scores of token 0, then pairs of token and score.
+// The rows of validation_step. scores as of scores_by_sequence; returns [B, 2 + 4 n_best]: the scores of
+// token 0, then pairs of token and score.
 Tensor best_tokens(const Tensor& scores, int64_t n_best);
 WindowScores window_scores(std::span<const double> row);
 

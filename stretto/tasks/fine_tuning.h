@@ -120,10 +120,10 @@ class FineTuning : public FineTuningProgram {
   // Reads data.test for a model with these labels. The file need not have any.
   virtual Corpus read_for_test(const std::vector<std::string>& labels) = 0;
   virtual bool has_labels(const Corpus& corpus) const = 0;
-  // Of all that training reads of a corpus.
+  // A hash of all that training reads of a corpus.
   virtual std::string content_hash(const Corpus& corpus) const = 0;
 
-  // By default the recipe's.
+  // The model that training starts from; by default the recipe's.
   virtual StartingModel starting_model(const Corpus&) { return {recipe_.model, *recipe_.tokenizer.path}; }
   virtual std::unique_ptr<Tuned> make_module(const ModuleArguments& arguments) = 0;
   // Called before samples are tokenised. train: null in a test.

@@ -117,7 +117,8 @@ TEST(KeptStates, AreCommonToTheRanksOfAHost) {
   });
 }
 
-// A frozen transformer's states are the same given or computed, up to the rounding of products of other sizes.
+// A frozen transformer's states are the same given or computed, up to the rounding of products of other
+// sizes.
 TEST(KeptStates, OfATagger) {
   const TempFolder cache;
   const auto dataset = dataset_in_context({.words = 2}, cache);

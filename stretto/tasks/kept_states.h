@@ -10,9 +10,10 @@
 
 namespace stretto {
 
-// The frozen states of the words of a dataset's samples (FrozenStates), computed when a sample is first used. Those of a
-// sample are computed by themselves: products round by their number of rows, so that a batch of several would depend on the others, and
-// a result on whether states are kept.
+// The frozen states of the words of a dataset's samples (FrozenStates), computed when a sample is first used.
+// The states of each sample are computed separately: the rounding of a matrix product depends on its number
+// of rows, so that in a batch of several samples they would depend on the others, and a result on whether
+// states are kept.
 class KeptStates {
  public:
   // `storage`: none keeps nothing; cpu in the host's memory, once for the ranks of the job where they share

@@ -11,11 +11,12 @@
 
 namespace stretto {
 
-// A Module that fine-tunes a bundled or added model with a head, from and to Hugging Face's model folders. Derived classes
-// define the steps and metrics.
+// A Module that fine-tunes a bundled or added model with a head, from and to Hugging Face's model folders.
+// Derived classes define the steps and metrics.
 class ModelModule : public Module {
  public:
-  // Writes a folder for Hugging Face's from_pretrained: config.json, model.safetensors, the tokenizer's files.
+  // Writes a folder for Hugging Face's from_pretrained: config.json, model.safetensors, the tokenizer's
+  // files.
   void save(const std::filesystem::path& folder, const ListedSource& weights) const override;
 
   nlohmann::json exported_config() const override;
@@ -28,8 +29,9 @@ class ModelModule : public Module {
   const TextModel& net() const { return *model_; }
 
  protected:
-  // Creates the model of `config` and maps the weights in its folder. Weights that the folder lacks, or all if there is
-  // only a config.json, are initialised from `seed`, which is logged. `labels`: names of the classes.
+  // Creates the model of `config` and maps the weights in its folder. Weights that the folder lacks, or all
+  // if there is only a config.json, are initialised from `seed`, which is logged. `labels`: names of the
+  // classes.
   ModelModule(const ModelConfig& config, const std::string& head, const std::vector<std::string>& labels,
               uint64_t seed, const ModelRegistry& models);
 

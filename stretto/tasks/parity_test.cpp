@@ -126,7 +126,8 @@ struct ParityCase {
 
 class TrainingParity : public ::testing::TestWithParam<ParityCase> {};
 
-// transformers + torch.optim.AdamW + clip_grad_norm_ + get_linear_schedule_with_warmup, 20 steps; or Flair's tagger + torch.optim.SGD.
+// transformers + torch.optim.AdamW + clip_grad_norm_ + get_linear_schedule_with_warmup, 20 steps; or Flair's
+// tagger + torch.optim.SGD.
 TEST_P(TrainingParity, TwentyStepsMatchTheReference) {
   const ParityCase wanted = GetParam();
   const std::string precision = wanted.precision;
@@ -166,8 +167,9 @@ TEST_P(TrainingParity, TwentyStepsMatchTheReference) {
     }
     int compared = 0;
     for (const auto& [name, weight] : session->engine.weights().all()) {
-      // The gradients of a key bias, and of what shifts all of question answering's scores alike (its bias and that of the
-      // last norm), are 0 in theory and rounding errors in practice, which AdamW amplifies to full steps.
+      // The gradients of a key bias, and of what shifts all of question answering's scores alike (its bias
+      // and that of the last norm), are 0 in theory and rounding errors in practice, which AdamW amplifies to
+      // full steps.
       const bool shifts = name == "qa_outputs.bias" || name.ends_with("layer.1.output.LayerNorm.bias") ||
                           name.ends_with("layer.1.output_layer_norm.bias");
       const bool vanishing = name.ends_with("key.bias") || name.ends_with("k_proj.bias") ||
@@ -176,7 +178,7 @@ TEST_P(TrainingParity, TwentyStepsMatchTheReference) {
       if (precision == "fp32" && vanishing) continue;
       const Tensor final = reference.at(precision + ".final." + name);
       Tensor difference = weight - final;
-      // Of GPT-2's joined bias the keys' third.
+      // The keys' third of GPT-2's joined bias vanishes, too.
       if (precision == "fp32" && name.ends_with("c_attn.bias")) difference.chunk(3)[1].zero_();
       EXPECT_LT(largest(difference), wanted.weight_tolerance * largest(final)) << name;
       ++compared;

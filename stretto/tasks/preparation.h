@@ -22,7 +22,8 @@ std::optional<bool> prefix_space(const Recipe& recipe);
 // The tokenizer in `folder`, as the recipe's tokenizer section says.
 text::Tokenizer load_tokenizer(const Recipe& recipe, const std::filesystem::path& folder);
 
-// Removes what is behind the first `most` rows, sentences or questions of a file (data.max_train_samples and its like).
+// Removes what is behind the first `most` rows, sentences or questions of a file (data.max_train_samples and
+// its like).
 template <class Row>
 void keep_first(std::vector<Row>& rows, const std::optional<int64_t>& most) {
   if (most && *most < std::ssize(rows)) rows.erase(rows.begin() + *most, rows.end());
@@ -32,8 +33,9 @@ void keep_first(std::vector<Row>& rows, const std::optional<int64_t>& most) {
 void warn_of_similar_labels(const Mesh& mesh, const std::string& file,
                             const std::map<std::string, data::LabelUse>& uses);
 
-// The factor of each label by the recipe's list `setting`, whose elements `given` are NAME=WEIGHT; `what`: label, tag. Empty
-// if `given` is. Throws ConfigError for other elements, unknown labels and those that occur twice.
+// The factor of each label by the recipe's list `setting`, whose elements `given` are NAME=WEIGHT; `what`:
+// label, tag. Empty if `given` is. Throws ConfigError for other elements, unknown labels and those that occur
+// twice.
 std::vector<double> label_weights(const Recipe& recipe, const std::string& setting,
                                   const std::vector<std::string>& given, const std::string& what,
                                   const std::vector<std::string>& labels);

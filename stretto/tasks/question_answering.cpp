@@ -97,8 +97,9 @@ void QuestionAnswering::refuse_unanswerable(const QuestionSet& set) const {
                     recipe_.origins.label("question_answering.version_2_with_negative"), set.where(*without));
 }
 
-// Whether "" may be predicted, and so whether the metrics are SQuAD 2.0's or 1.1's. The questions that are scored
-// decide: evaluations in training and `stretto test` of a file agree, whatever file the model was trained on.
+// Whether "" may be predicted, and so whether the metrics are SQuAD 2.0's or 1.1's. The questions that are
+// scored decide: evaluations in training and `stretto test` of a file agree, whatever file the model was
+// trained on.
 bool QuestionAnswering::may_have_no_answer(const QuestionSet& scored) const {
   return settings_.version_2_with_negative.value_or(scored.count_unanswerable() > 0);
 }

@@ -8,11 +8,11 @@
 
 namespace stretto {
 
-// Fine-tunes a model with a classification head on packed batches with labels: classes, numbers, or any number of classes per
-// text.
+// Fine-tunes a model with a classification head on packed batches with labels: classes, numbers, or any
+// number of classes per text.
 class SequenceClassification : public ModelModule {
  public:
-  // As ModelModule. `labels`: names of the classes; one for a regression.
+  // The arguments are those of ModelModule. `labels`: names of the classes; one for a regression.
   SequenceClassification(const ModelConfig& config, const std::vector<std::string>& labels, uint64_t seed,
                          const ModelRegistry& models = bundled_models(),
                          ClassificationSettings settings = {});
@@ -22,7 +22,7 @@ class SequenceClassification : public ModelModule {
   // classification_rows().
   Tensor validation_step(const Batch& batch, StepContext& context) override;
 
-  // Those of ClassificationResults.
+  // The metrics of ClassificationResults.
   Metrics metrics(const Tensor& rows) const override;
 
   std::string table(const Tensor& rows) const override { return results(rows).tables(); }

@@ -15,7 +15,7 @@ namespace stretto {
 
 // What the model computed for one sample (a question with a window of its context).
 struct WindowScores {
-  // Of token 0: their sum is the score that the window has no answer.
+  // The scores of token 0, whose sum is the score that the window has no answer.
   double null_start = std::numeric_limits<double>::infinity(), null_end = 0;
   std::vector<data::ScoredToken> starts, ends;  // the n_best_size best ones, best first
 };
@@ -38,9 +38,10 @@ struct QuestionAnswers {
   std::optional<double> null_odds;      // with null_answers: score of no answer minus that of the best answer
 };
 
-// Combines the windows of each question, as the function postprocess_qa_predictions of Hugging Face's run_qa: pairs of the best
-// starts and ends inside the context, in order and not too long; of all windows the n_best_size best ones; no answer by the
-// smallest null score of its windows. `windows`: one per sample of `dataset`. In the order of the questions.
+// Combines the windows of each question, as postprocess_qa_predictions of Hugging Face's run_qa does: pairs
+// of the best starts and ends inside the context, in order and not too long; of all windows the n_best_size
+// best ones; no answer by the smallest null score of its windows. `windows`: one per sample of `dataset`.
+// Returns the answers in the order of the questions.
 std::vector<QuestionAnswers> answer_questions(const corpus::QuestionSet& questions,
                                               const data::QuestionDataset& dataset,
                                               std::span<const WindowScores> windows,

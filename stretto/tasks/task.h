@@ -10,17 +10,18 @@
 
 namespace stretto {
 
-// A task, selected by a recipe's `task`: trains a model folder from data files and evaluates it. Every rank runs it
-// with the same recipe.
+// A task, selected by a recipe's `task`: trains a model folder from data files and evaluates it. Every rank
+// runs it with the same recipe.
 class Task {
  public:
   virtual ~Task() = default;
 
-  // Trains and writes <output>/model. If a signal stopped it (FitResult::stopped), the newest checkpoint in the output
-  // folder holds the state.
+  // Trains and writes <output>/model. If a signal stopped it (FitResult::stopped), the newest checkpoint in
+  // the output folder holds the state.
   virtual FitResult train(const std::vector<std::shared_ptr<Callback>>& callbacks) = 0;
 
-  // Evaluates <output>/model on data.test; writes predictions.jsonl and, if the file has labels, test_results.json.
+  // Evaluates <output>/model on data.test; writes predictions.jsonl and, if the file has labels,
+  // test_results.json.
   virtual void test() = 0;
 };
 

@@ -15,7 +15,7 @@ namespace stretto {
 // Fine-tunes a model with a head on each token, on the packed batches of a data::TaggedDataset.
 class TokenTagging : public ModelModule {
  public:
-  // As ModelModule. `tags`: the classes.
+  // The arguments are those of ModelModule. `tags`: the classes.
   TokenTagging(const ModelConfig& config, const std::vector<std::string>& tags, uint64_t seed,
                const ModelRegistry& models = bundled_models());
 
@@ -29,18 +29,21 @@ class TokenTagging : public ModelModule {
   // The dataset that is evaluated from now on. It must outlive the evaluation.
   void evaluate_on(const data::TaggedDataset& dataset) { dataset_ = &dataset; }
 
-  // What gives the model its frozen states: of the training samples, and of those of evaluate_on. Without it the model computes them.
+  // Sets the source of the model's frozen states for the training samples and for those of evaluate_on.
+  // Without it, the model computes them.
   void take_states(std::shared_ptr<KeptStates> of_training, std::shared_ptr<KeptStates> of_evaluation);
 
-  // The mean over tokens with a label, or over words if the model scores whole sentences (SequenceLabeller), by set_loss.
+  // The mean over tokens with a label, or over words if the model scores whole sentences (SequenceLabeller),
+  // by set_loss.
   Loss training_step(const Batch& batch, StepContext& context) override;
 
-  // One row per sample: its index, the sum of its losses, the number of labels in it, and the best tag of each word, -1 behind the last one.
-  // REQUIRES: evaluate_on, with the dataset of the batch.
+  // One row per sample: its index, the sum of its losses, the number of labels in it, and the best tag of
+  // each word, -1 behind the last one. REQUIRES: evaluate_on, with the dataset of the batch.
   Tensor validation_step(const Batch& batch, StepContext& context) override;
 
-  // loss; precision, recall, f1 and f1_macro of the spans and accuracy of the words, as by seqeval (metrics/spans.h), of the sentences
-  // whose samples are all among the rows. Empty if the dataset has no tags.
+  // loss; precision, recall, f1 and f1_macro of the spans and accuracy of the words, as by seqeval
+  // (metrics/spans.h), of the sentences whose samples are all among the rows. Empty if the dataset has no
+  // tags.
   Metrics metrics(const Tensor& rows) const override;
 
   // The scores of each type of span in these sentences; "" if there are none.

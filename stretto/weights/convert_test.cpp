@@ -49,7 +49,8 @@ std::vector<std::string> names_in(const std::filesystem::path& folder) {
 class Convert : public ::testing::Test {
  protected:
   std::filesystem::path path(const std::string& name) const { return temp_.path() / name; }
-  // Of the golden checkpoint, whose run is not there: config.json and the tokenizer come from a model folder.
+  // Exports the golden checkpoint, whose run is not there: config.json and the tokenizer come from a model
+  // folder.
   void export_golden(const std::string& name, int64_t max_shard_bytes = 1'000'000'000) const {
     export_model(checkpoint_, path(name), {.like = golden / "model", .max_shard_bytes = max_shard_bytes});
   }

@@ -40,7 +40,7 @@ bool is_tokenizer(const std::filesystem::path& path) {
   return std::filesystem::is_regular_file(path) || text::has_tokenizer(path);
 }
 
-// Where config.json and the tokenizer come from.
+// The source of config.json and of the tokenizer.
 class Companions {
  public:
   Companions(const std::filesystem::path& checkpoint, const checkpoint_format::Manifest& manifest,

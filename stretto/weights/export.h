@@ -20,14 +20,16 @@ struct ExportOptions {
 // What the names of a model's tensors begin with in a checkpoint.
 inline constexpr std::string_view model_prefix = "model.";
 
-// The bytes of the model in a checkpoint, its tensors "model.<name>", and of the files that export_model writes.
+// The bytes of the model in a checkpoint, its tensors "model.<name>", and of the files that export_model
+// writes.
 int64_t model_bytes(const checkpoint_format::Manifest& manifest,
                     const std::optional<std::string>& dtype = {});
 
-// Writes the model of a checkpoint to the new folder `target` for Hugging Face's from_pretrained: the weights, config.json
-// and the tokenizer's files. config.json is that in the checkpoint and the tokenizer that of the run's recipe, or, where
-// they are not there, those of the run's folder model/; a program's own model may have neither, which is logged. Nothing
-// remains of a folder that could not be completed. Throws ConfigError, DataError naming what is missing or damaged, IoError.
+// Writes the model of a checkpoint to the new folder `target` for Hugging Face's from_pretrained: the
+// weights, config.json and the tokenizer's files. config.json is that in the checkpoint and the tokenizer
+// that of the run's recipe, or, where they are not there, those of the run's folder model/; a program's own
+// model may have neither, which is logged. Nothing remains of a folder that could not be completed. Throws
+// ConfigError, DataError naming what is missing or damaged, IoError.
 void export_model(
     const std::filesystem::path& checkpoint, const std::filesystem::path& target,
     const ExportOptions& options = {}, const Progress& progress = [](int64_t) {});

@@ -40,7 +40,7 @@ uint16_t half_of(double value) {
 
 float bfloat_value(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
-// Of a double that is rounded to fp32 first, to odd, so that the second rounding is that of the double.
+// Rounds via fp32, to odd, so that the result is that of rounding the double once.
 uint16_t bfloat_of(double value) {
   auto single = static_cast<float>(value);
   auto bits = std::bit_cast<uint32_t>(single);

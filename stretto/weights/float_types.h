@@ -16,9 +16,9 @@ struct FloatType {
   void (*write)(double value, std::string& bytes);
 };
 
-// By its name in safetensors; null for other types.
+// The type with this name in safetensors; null for other names.
 const FloatType* find_float_type(std::string_view name);
-// By torch's name. Throws ConfigError, which lists the names.
+// The type with this name in torch. Throws ConfigError, which lists the names.
 const FloatType& float_type(const std::string& torch_name);
 
 // Converts the elements of a tensor, which come in parts of any size, to another floating-point type.

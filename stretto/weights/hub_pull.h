@@ -35,14 +35,15 @@ struct Pulled {
   int64_t fetched = 0;                // files; the others were in the cache
 };
 
-// Whether a file is fetched without being asked for: in the top folder, weights as safetensors, their index, configuration,
-// tokenizer and texts; nothing that could be executed.
+// Whether a file is fetched without being asked for: in the top folder, weights as safetensors, their index,
+// configuration, tokenizer and texts; nothing that could be executed.
 bool is_wanted(const std::string& name);
 
-// Fetches a model's files into the cache (weights/hub_cache.h) from $HF_ENDPOINT, https://huggingface.co if it is not set, with the
-// token $HF_TOKEN if there is one. A file of which a part is there is continued; each is verified by its hash before it gets
-// its name; refs/REVISION is written last. Throws ConfigError for a model, revision or permission that does not exist, and
-// with HF_HUB_OFFLINE=1; DataError for contents that do not have the announced size and hash; HttpError; IoError.
+// Fetches a model's files into the cache (weights/hub_cache.h) from $HF_ENDPOINT, https://huggingface.co if
+// it is not set, with the token $HF_TOKEN if there is one. A file of which a part is there is continued; each
+// is verified by its hash before it gets its name; refs/REVISION is written last. Throws ConfigError for a
+// model, revision or permission that does not exist, and with HF_HUB_OFFLINE=1; DataError for contents that
+// do not have the announced size and hash; HttpError; IoError.
 Pulled pull(const std::string& name, const PullOptions& options, const PullEvents& events);
 
 }  // namespace stretto::hub

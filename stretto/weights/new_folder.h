@@ -5,11 +5,12 @@
 
 namespace stretto::weights {
 
-// A folder that is written under another name, "<path>.partial", and appears under its own when all is in it. Destruction
-// before commit() removes it.
+// A folder that is written under another name, "<path>.partial", and appears under its own when all is in it.
+// Destruction before commit() removes it.
 class NewFolder {
  public:
-  // `what`: what is written, for messages. Throws ConfigError if `path` exists, IoError if it cannot be created.
+  // `what`: what is written, for messages. Throws ConfigError if `path` exists, IoError if it cannot be
+  // created.
   NewFolder(std::filesystem::path path, const std::string& what);
   NewFolder(const NewFolder&) = delete;
   NewFolder& operator=(const NewFolder&) = delete;

@@ -44,8 +44,8 @@ struct Value {
   PickledTensor tensor = {};  // of a storage its name, dtype and size
 };
 
-// The machine of pickle's opcodes (Python's pickletools describes them), as far as torch.save uses it. Values are owned by the
-// machine, so that a list may hold itself.
+// The machine of pickle's opcodes (Python's pickletools describes them), as far as torch.save uses it. Values
+// are owned by the machine, so that a list may hold itself.
 class Machine {
  public:
   Machine(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {}

@@ -8,8 +8,8 @@
 
 namespace stretto::weights {
 
-// The header of a .safetensors file (format: https://huggingface.co/docs/safetensors): an 8-byte little-endian length,
-// JSON, then the data.
+// The header of a .safetensors file (format: https://huggingface.co/docs/safetensors): an 8-byte
+// little-endian length, JSON, then the data.
 
 // A tensor in the file.
 struct SafetensorsEntry {
@@ -25,8 +25,8 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-// Parses the header of an untrusted file. `content`: the file's bytes, of which only the header is read. Every size, offset
-// and dtype is checked; throws DataError with `name` and the tensor.
+// Parses the header of an untrusted file. `content`: the file's bytes, of which only the header is read.
+// Every size, offset and dtype is checked; throws DataError with `name` and the tensor.
 SafetensorsHeader parse_safetensors_header(std::string_view content, const std::string& name);
 
 // A tensor to be written.
@@ -36,8 +36,8 @@ struct SafetensorsTensor {
   int64_t bytes = 0;
 };
 
-// The header of a file with these tensors, in this order and without gaps. Its length is a multiple of 8, which aligns the
-// data.
+// The header of a file with these tensors, in this order and without gaps. Its length is a multiple of 8,
+// which aligns the data.
 std::string safetensors_header(const std::vector<SafetensorsTensor>& tensors,
                                const std::map<std::string, std::string>& metadata = {{"format", "pt"}});
 

@@ -12,12 +12,13 @@
 
 namespace stretto::weights {
 
-// A pytorch_model.bin: a state_dict that torch.save of PyTorch 1.6 or later wrote. The file is mapped, and its pickle read by pickle.h,
-// which executes nothing.
+// A pytorch_model.bin: a state_dict that torch.save of PyTorch 1.6 or later wrote. The file is mapped, and
+// its pickle read by pickle.h, which executes nothing.
 class TorchFile {
  public:
-  // Reads the names, shapes and types of the tensors, and checks that their storages are there. Throws DataError, naming the file, for
-  // one that refers to anything but tensors, is cut short or has another format; IoError if it cannot be read.
+  // Reads the names, shapes and types of the tensors, and checks that their storages are there. Throws
+  // DataError, naming the file, for one that refers to anything but tensors, is cut short or has another
+  // format; IoError if it cannot be read.
   explicit TorchFile(const std::filesystem::path& file);
 
   const std::map<std::string, PickledTensor>& tensors() const { return tensors_; }

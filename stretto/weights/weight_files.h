@@ -10,21 +10,21 @@ namespace stretto::weights {
 inline constexpr const char* weights_name = "model.safetensors";
 inline constexpr const char* weights_index_name = "model.safetensors.index.json";
 
-// The weight files of a Hugging Face model folder: model.safetensors, or the shards in model.safetensors.index.json, which
-// must be inside the folder.
+// The weight files of a Hugging Face model folder: model.safetensors, or the shards in
+// model.safetensors.index.json, which must be inside the folder.
 
 // Whether the folder has such files.
 bool has_weight_files(const std::filesystem::path& folder);
 
-// Each file with the tensors that are read from it; an empty list: all of its tensors. Throws DataError naming a missing
-// shard, a malformed index, or a folder without weights.
+// Each file with the tensors that are read from it; an empty list: all of its tensors. Throws DataError
+// naming a missing shard, a malformed index, or a folder without weights.
 std::map<std::filesystem::path, std::vector<std::string>> weight_files(const std::filesystem::path& folder);
 
 // Whether the folder has weights as torch.save writes them.
 bool has_pickled_weights(const std::filesystem::path& folder);
 
-// The same for weights as torch.save writes them, which are read where there are no safetensors: pytorch_model.bin, or the shards
-// in pytorch_model.bin.index.json. An empty map: there are none.
+// The same for weights as torch.save writes them, which are read where there are no safetensors:
+// pytorch_model.bin, or the shards in pytorch_model.bin.index.json. An empty map: there are none.
 std::map<std::filesystem::path, std::vector<std::string>> pickled_weight_files(
     const std::filesystem::path& folder);
 

@@ -21,8 +21,8 @@ class WeightSource {
   // Whether values of one dtype can be stored as another without loss: it is the same, or a wider one.
   static bool widens(const std::string& from, const std::string& to);
 
-  // Fills `values` with the row-major elements of a weight from `first` on, as `dtype`. REQUIRES: the elements exist, and
-  // widens(its dtype, dtype).
+  // Fills `values` with the row-major elements of a weight from `first` on, as `dtype`. REQUIRES: the
+  // elements exist, and widens(its dtype, dtype).
   void read(const std::string& name, int64_t first, const std::string& dtype, std::span<char> values);
 
  private:

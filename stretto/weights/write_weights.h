@@ -14,8 +14,8 @@ namespace stretto::weights {
 // Called with the size of each part that was written.
 using Progress = std::function<void(int64_t bytes)>;
 
-// The weights of a model as they are stored, and how they are read: `read` passes the elements of one to `use`, in row-major order and in
-// parts.
+// The weights of a model as they are stored, and how they are read: `read` passes the elements of one to
+// `use`, in row-major order and in parts.
 struct Weights {
   using Use = std::function<void(std::string_view bytes)>;
   std::vector<weights::SafetensorsTensor> stored;  // in the order of writing
@@ -33,7 +33,8 @@ int64_t bytes_of(const std::vector<weights::SafetensorsTensor>& tensors);
 void write_weights(const Weights& weights, const std::filesystem::path& folder, int64_t max_shard_bytes,
                    const std::optional<std::string>& dtype, const Progress& progress);
 
-// The text of a config.json with another dtype of weights. `name` is the file. Throws DataError if it is not a JSON object.
+// The text of a config.json with another dtype of weights. `name` is the file. Throws DataError if it is not
+// a JSON object.
 std::string with_dtype(const std::string& config, const std::string& name, const std::string& dtype);
 
 }  // namespace stretto::weights

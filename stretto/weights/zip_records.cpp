@@ -69,7 +69,7 @@ class Zip {
     return fits(at, 4) && content_.substr(at, 4) == signature;
   }
 
-  // Of the record at the archive's end, behind which there is a comment only.
+  // The position of the record at the archive's end, which only a comment follows.
   uint64_t find_end() const {
     require(content_.size() >= end_bytes);
     const uint64_t last = content_.size() - end_bytes;

@@ -28,7 +28,8 @@ class BartDecoderLayer : public torch::nn::Module {
  public:
   BartDecoderLayer(const BartConfig& config, uint64_t first_site);
 
-  // x and encoded [T, H], the rows of `layout` -> the rows of `wanted`, [., H]: `layout`, or layout.last_tokens().
+  // x and encoded [T, H], the rows of `layout` -> the rows of `wanted`, [., H]: `layout`, or
+  // layout.last_tokens().
   Tensor forward(const Tensor& x, const Tensor& encoded, const nn::PackedLayout& layout,
                  const nn::PackedLayout& wanted, const nn::Context& context) const;
 
@@ -62,8 +63,8 @@ class BartModel : public torch::nn::Module {
   explicit BartModel(const BartConfig& config);
 
   // Encodes the batch's input_ids [T], and decodes them again, each sequence shifted by one token behind
-  // decoder_start_token_id. Returns the decoder's hidden states of the last token of each sequence, [B, H]: the last layer
-  // skips the other tokens.
+  // decoder_start_token_id. Returns the decoder's hidden states of the last token of each sequence, [B, H]:
+  // the last layer skips the other tokens.
   Tensor forward_last(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
 
  private:
@@ -78,8 +79,8 @@ class BartModel : public torch::nn::Module {
   std::vector<std::shared_ptr<nn::Sharded<BartDecoderLayer>>> decoder_;
 };
 
-// Hugging Face's BartForSequenceClassification: of the decoder's state at the end-of-sequence token, which must be the last
-// one of each text.
+// Hugging Face's BartForSequenceClassification: of the decoder's state at the end-of-sequence token, which
+// must be the last one of each text.
 class BartForSequenceClassification : public TextModel {
  public:
   explicit BartForSequenceClassification(const BartConfig& config);
@@ -87,7 +88,7 @@ class BartForSequenceClassification : public TextModel {
   // Throws DataError if a text does not end with eos_token_id.
   Tensor forward(const Batch& batch, const nn::Context& context) const override;
 
-  // As in Hugging Face: normal(0, init_std); biases and the padding row are zero, weights of norms one.
+  // Hugging Face's values: normal(0, init_std); biases and the padding row are zero, weights of norms one.
   nn::InitialValue initial_value(const std::string& parameter) const override;
 
   // Accepts files in which encoder and decoder hold the word table, or that lack the "model." prefix.
@@ -103,7 +104,7 @@ class BartForSequenceClassification : public TextModel {
   std::shared_ptr<nn::Linear> dense_, out_;
 };
 
-// For models/registry.h.
+// Creates a model for models/registry.h.
 std::shared_ptr<TextModel> make_bart_sequence_classifier(const nlohmann::json& config,
                                                          const std::string& source,
                                                          const TextModelOptions& options);

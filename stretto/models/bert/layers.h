@@ -13,8 +13,8 @@ class BertLayer : public torch::nn::Module {
  public:
   BertLayer(const BertConfig& config, int64_t index);
 
-  // x [T, H], the rows of `layout` -> the rows of `wanted`, [., H]. `wanted` is `layout`, or layout.first_tokens(),
-  // which skips most of the computation.
+  // x [T, H], the rows of `layout` -> the rows of `wanted`, [., H]. `wanted` is `layout`, or
+  // layout.first_tokens(), which skips most of the computation.
   Tensor forward(const Tensor& x, const nn::PackedLayout& layout, const nn::PackedLayout& wanted,
                  const nn::Context& context) const;
 
@@ -28,7 +28,8 @@ class BertEmbeddings : public torch::nn::Module {
  public:
   BertEmbeddings(const BertConfig& config, bool sparse_words);
 
-  // The batch's input_ids and token_type_ids [T] -> [T, H]. Throws DataError for sequences longer than the model supports.
+  // The batch's input_ids and token_type_ids [T] -> [T, H]. Throws DataError for sequences longer than the
+  // model supports.
   Tensor forward(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
 
  private:

@@ -16,19 +16,22 @@ class BertLayer;
 // Embeddings, layers and pooler. Parameter names are those of Hugging Face's BertModel.
 class BertModel : public torch::nn::Module {
  public:
-  // sparse_words: the word embedding table is used for lookup only (nn::Embedding). Without a pooler, pool() may not be called.
+  // sparse_words: the word embedding table is used for lookup only (nn::Embedding). Without a pooler, pool()
+  // may not be called.
   explicit BertModel(const BertConfig& config, bool sparse_words = true, bool with_pooler = true);
   ~BertModel() override;
 
-  // The batch's input_ids and token_type_ids [T] -> hidden states [T, H]. Throws DataError for sequences longer than
-  // the model supports.
+  // The batch's input_ids and token_type_ids [T] -> hidden states [T, H]. Throws DataError for sequences
+  // longer than the model supports.
   Tensor forward(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
 
-  // The hidden states of `layers`, numbered as by layer_numbers, side by side: [T, layers * H]. Later layers are not computed.
+  // The hidden states of `layers`, numbered as by layer_numbers, side by side: [T, layers * H]. Later layers
+  // are not computed.
   Tensor forward_layers(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context,
                         const std::vector<int64_t>& layers) const;
 
-  // The hidden states of the first token of each sequence only, [B, H]: the last layer skips the other tokens.
+  // The hidden states of the first token of each sequence only, [B, H]: the last layer skips the other
+  // tokens.
   Tensor forward_first(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
 
   // tanh(Linear(first)); first [B, H]: the hidden states of first tokens.
@@ -48,7 +51,8 @@ class BertModel : public torch::nn::Module {
 // A BERT, RoBERTa or ELECTRA with a head: what does not depend on the head.
 class BertWithHead : public TextModel {
  public:
-  // As in Hugging Face: normal(0, initializer_range); biases and the padding row are zero, weights of norms one.
+  // Hugging Face's values: normal(0, initializer_range); biases and the padding row are zero, weights of
+  // norms one.
   nn::InitialValue initial_value(const std::string& parameter) const override;
 
   // Accepts old names (gamma, beta, no "bert." prefix).
@@ -82,8 +86,8 @@ class BertForSequenceClassification : public BertWithHead {
   std::shared_ptr<nn::Linear> classifier_;
 };
 
-// Sequence classification of the variants without a pooler (RobertaForSequenceClassification, ElectraForSequenceClassification): of
-// the first token's state, through a layer of the head.
+// Sequence classification of the variants without a pooler (RobertaForSequenceClassification,
+// ElectraForSequenceClassification): of the first token's state, through a layer of the head.
 class BertWithLayeredClassifier : public BertWithHead {
  public:
   explicit BertWithLayeredClassifier(const BertConfig& config);
@@ -114,7 +118,7 @@ class BertForQuestionAnswering : public BertWithHead {
   std::shared_ptr<nn::Linear> outputs_;
 };
 
-// For models/registry.h.
+// Creates a model for models/registry.h.
 std::shared_ptr<TextModel> make_bert_sequence_classifier(const nlohmann::json& config,
                                                          const std::string& source,
                                                          const TextModelOptions& options);

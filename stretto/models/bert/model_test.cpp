@@ -109,8 +109,8 @@ TEST(Bert, TheModelItsEmbeddingsAndItsLayersAreBlocks) {
   EXPECT_THAT(paths, ElementsAre("", "bert.embeddings", "bert.encoder.layer.0", "bert.encoder.layer.1"));
   const Batch batch = packed_batch(SafetensorsFile(golden_folder / "gelu/golden.safetensors").load_all());
   model->forward(batch, {.training = true}).sum().backward();
-  // The model and its embeddings have no argument that requires grad: both end when backward ends, in the order in
-  // which they began.
+  // The model and its embeddings have no argument that requires grad: both end when backward ends, in the
+  // order in which they began.
   EXPECT_THAT(recorder.events,
               ElementsAre("+", "+bert.encoder.layer.1", "-bert.encoder.layer.1", "+bert.encoder.layer.0",
                           "-bert.encoder.layer.0", "+bert.embeddings", "-", "-bert.embeddings"));

@@ -45,7 +45,8 @@ class DistilBertModel : public torch::nn::Module {
  public:
   explicit DistilBertModel(const DistilBertConfig& config);
 
-  // The batch's input_ids [T] -> the rows of `wanted` of the last layer, [., H]: `layout`, or layout.first_tokens().
+  // The batch's input_ids [T] -> the rows of `wanted` of the last layer, [., H]: `layout`, or
+  // layout.first_tokens().
   Tensor forward(const Batch& batch, const nn::PackedLayout& layout, const nn::PackedLayout& wanted,
                  const nn::Context& context) const;
 
@@ -61,7 +62,8 @@ class DistilBertModel : public torch::nn::Module {
   std::vector<std::shared_ptr<nn::Sharded<DistilBertLayer>>> layers_;
 };
 
-// Hugging Face's DistilBertForSequenceClassification, ...TokenClassification and ...QuestionAnswering, and DistilBertModel.
+// Hugging Face's DistilBertForSequenceClassification, ...TokenClassification and ...QuestionAnswering, and
+// DistilBertModel.
 class DistilBertWithHead : public TextModel {
  public:
   // `layers`: of hidden_states.
@@ -91,7 +93,7 @@ class DistilBertWithHead : public TextModel {
   std::shared_ptr<nn::Linear> out_;     // null for hidden_states
 };
 
-// For models/registry.h.
+// Creates a model for models/registry.h.
 std::shared_ptr<TextModel> make_distilbert(const std::string& head, const nlohmann::json& config,
                                            const std::string& source, const TextModelOptions& options);
 

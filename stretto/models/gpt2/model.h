@@ -10,8 +10,8 @@ class Gpt2 : public Decoder {
  public:
   explicit Gpt2(const Gpt2Config& config);
 
-  // As in Hugging Face: normal(0, initializer_range), of the maps that are added to the states divided by
-  // sqrt(2 * n_layer); biases are zero, weights of norms one.
+  // Hugging Face's values: normal(0, initializer_range), with a standard deviation divided by sqrt(2 *
+  // n_layer) for maps that are added to the states; biases are zero, weights of norms one.
   nn::InitialValue initial_value(const std::string& parameter) const override;
 
   // Accepts the names of the first files: no "transformer." prefix, and the masks of attention.
@@ -25,7 +25,7 @@ class Gpt2 : public Decoder {
   Gpt2Config config_;
 };
 
-// For models/registry.h.
+// Creates a model for models/registry.h.
 std::shared_ptr<TextModel> make_gpt2(const nlohmann::json& config, const std::string& source,
                                      const TextModelOptions& options);
 

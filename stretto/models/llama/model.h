@@ -11,8 +11,8 @@ class Llama : public Decoder {
  public:
   explicit Llama(const LlamaConfig& config);
 
-  // As in Hugging Face: normal(0, initializer_range); biases and the padding row are zero, weights of norms
-  // one.
+  // Hugging Face's values: normal(0, initializer_range); biases and the padding row are zero, weights of
+  // norms one.
   nn::InitialValue initial_value(const std::string& parameter) const override;
 
   WeightNames weight_names() const override;
@@ -31,7 +31,7 @@ class Llama : public Decoder {
   Rope rope_;
 };
 
-// For models/registry.h.
+// Creates a model for models/registry.h.
 std::shared_ptr<TextModel> make_llama(const nlohmann::json& config, const std::string& source,
                                       const TextModelOptions& options);
 

@@ -30,8 +30,8 @@ Tensor yarn(const RopeParameters& rope, int64_t width) {
   return (powers * rope.factor).reciprocal() * (1 - kept) + powers.reciprocal() * kept;
 }
 
-// As in Llama 3.1: frequencies with long waves are divided by the factor, those with short ones are not, with
-// a smooth transition between the two.
+// Llama 3.1's rule: frequencies with long waves are divided by the factor, those with short ones are not,
+// with a smooth transition between the two.
 Tensor llama3(const RopeParameters& rope, int64_t width) {
   const auto length = static_cast<double>(rope.original_max_position_embeddings);
   const Tensor plain = unscaled(rope.theta, width), waves = plain.reciprocal() * (2 * std::numbers::pi);

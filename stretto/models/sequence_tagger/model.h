@@ -13,9 +13,10 @@
 
 namespace stretto {
 
-// Word vectors, the states of an LSTM over each word's characters and a transformer's states, side by side; a linear map of them; a recurrent layer over the
-// words of a sentence; a linear layer that scores each tag; a conditional random field. Reads input_ids (a word each) and characters, not
-// token_type_ids; with a transformer, whose tokens the input_ids then are, data::WordRows, and all tokens of a word have its scores.
+// Word vectors, the states of an LSTM over each word's characters and a transformer's states, side by side; a
+// linear map of them; a recurrent layer over the words of a sentence; a linear layer that scores each tag; a
+// conditional random field. Reads input_ids (a word each) and characters, not token_type_ids; with a
+// transformer, whose tokens the input_ids then are, data::WordRows, and all tokens of a word have its scores.
 class SequenceTagger : public TextModel, private FrozenStates {
  public:
   // `transformer`: the hidden states of config.transformer, [T, layers * H]; null if there is none.
@@ -24,10 +25,11 @@ class SequenceTagger : public TextModel, private FrozenStates {
 
   Tensor forward(const Batch& batch, const nn::Context& context) const override;
 
-  // Word vectors uniform (Ma and Hovy 2016), characters' and maps as torch's layers, the field's scores normal(0, 0.1).
+  // Word vectors uniform (Ma and Hovy 2016), characters' and maps as torch's layers, the field's scores
+  // normal(0, 0.1).
   nn::InitialValue initial_value(const std::string& parameter) const override;
 
-  // Those of a new tagger's transformer lie in config.transformer_path.
+  // The weights of a new tagger's transformer are in config.transformer_path.
   WeightNames weight_names() const override;
   nlohmann::json config_json(const nlohmann::json& original) const override;
   const std::vector<std::string>& labels() const override { return config_.labels; }
@@ -41,7 +43,8 @@ class SequenceTagger : public TextModel, private FrozenStates {
   int64_t width() const override;
   Tensor compute(const Batch& batch, const nn::Context& context) const override;
 
-  // With a transformer: the row of each word's first token, the rows of all its tokens, and the number of each one's word.
+  // Rows of a batch for a transformer: the row of each word's first token, the rows of all its tokens, and
+  // the index of each token's word.
   struct Rows {
     explicit Rows(const Batch& batch);
     Tensor first, tokens, of_tokens;
@@ -71,7 +74,7 @@ class SequenceTagger : public TextModel, private FrozenStates {
   std::optional<CrfLabeller> labeller_;
 };
 
-// For models/registry.h.
+// Creates a model for models/registry.h.
 std::shared_ptr<TextModel> make_sequence_tagger(const nlohmann::json& config, const std::string& source,
                                                 const TextModelOptions& options);
 

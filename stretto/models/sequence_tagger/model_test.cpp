@@ -183,7 +183,7 @@ TEST(TransformerTagger, WhatIsNotTrainedNeedsNoGradient) {
   const nn::Context training = {.training = true, .key = 1};
   const auto json = nlohmann::json{{"fine_tune", false}, {"word_dropout", 0}, {"locked_dropout", 0}};
   EXPECT_TRUE(at::equal(copying_tagger(json, 12)->forward(batch, training), frozen->forward(batch, {})));
-  // Of three layers the last two are not read.
+  // The last two of three layers are not read.
   const auto tuned = copying_tagger({}, 12), first = copying_tagger({{"layers", "1"}}, 12);
   EXPECT_EQ(trainable(*tuned) - trainable(*first), 2 * 16);
 }

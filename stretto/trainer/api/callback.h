@@ -32,19 +32,19 @@ struct FitContext {
   std::function<void()> catch_up = [] {};  // brings sparse tables up to date
   // Parameters at master precision and buffers, by name; collective, as they may have to be gathered.
   std::function<NamedTensors()> weights = [] { return NamedTensors(); };
-  // In gradients_ready: the gradients of the mean loss over the global batch, before clipping, by parameter. Empty where the strategy
-  // divides gradients among the ranks (zero2, fsdp, hsdp). Collective.
+  // The gradients of the mean loss over the global batch, before clipping, by parameter, for gradients_ready.
+  // Empty where the strategy divides gradients among the ranks (zero2, fsdp, hsdp). Collective.
   std::function<NamedTensors()> gradients = [] { return NamedTensors(); };
 
-  // Requests the end of the run on all ranks; any rank may call it. In fit_start, evaluation_end or epoch_end the run
-  // ends there. In step_start or step_end the request is sent with the next reduction, and the run ends after that
-  // step.
+  // Requests the end of the run on all ranks; any rank may call it. In fit_start, evaluation_end or epoch_end
+  // the run ends there. In step_start or step_end the request is sent with the next reduction, and the run
+  // ends after that step.
   void stop(const std::string& why) { stop_reason = why.empty() ? "requested by a callback" : why; }
   std::string stop_reason = {};
 };
 
-// Code that runs at events of training. Every rank has its own instance. Each event occurs on every rank, in the order
-// below, and calls the callbacks in the order in which they were added:
+// Code that runs at events of training. Every rank has its own instance. Each event occurs on every rank, in
+// the order below, and calls the callbacks in the order in which they were added:
 //
 //   fit_start                    the state is restored; no step was taken yet
 //     epoch_start                not if the run was resumed inside of the epoch
@@ -59,22 +59,23 @@ struct FitContext {
 //   fit_end                      the model is saved
 //   exception                    instead of the next event, on the rank that threw
 //
-// At all events but exception the module's parameters are up to date. A callback that rarely reads them in step_start
-// and step_end can allow rows of sparse tables (nn::Embedding) to lag behind there, which makes steps faster: see
-// reads_parameters(). Under zero1, zero2 and fsdp the ranks of a host share one copy of the parameters: a callback that
-// writes them does so on one rank only, unless the recipe sets training.shared_parameters: off.
+// At all events but exception the module's parameters are up to date. A callback that rarely reads them in
+// step_start and step_end can allow rows of sparse tables (nn::Embedding) to lag behind there, which makes
+// steps faster: see reads_parameters(). Under zero1, zero2 and fsdp the ranks of a host share one copy of the
+// parameters: a callback that writes them does so on one rank only, unless the recipe sets
+// training.shared_parameters: off.
 //
-// After a step that causes a rollback to a checkpoint, resume() is called instead of step_end(). An exception of a
-// callback ends the run; the message names the callback and the event.
+// After a step that causes a rollback to a checkpoint, resume() is called instead of step_end(). An exception
+// of a callback ends the run; the message names the callback and the event.
 class Callback {
  public:
   virtual ~Callback() = default;
 
-  // In messages, and the key of its state; unique in a run.
+  // The callback's name in messages, and the key of its state; unique in a run.
   virtual std::string name() const = 0;
 
-  // Whether step_start and step_end read or write the module's parameters. If it is false for all callbacks of a run,
-  // they must call FitContext::catch_up() before accessing parameters there.
+  // Whether step_start and step_end read or write the module's parameters. If it is false for all callbacks
+  // of a run, they must call FitContext::catch_up() before accessing parameters there.
   virtual bool reads_parameters() const { return true; }
 
   // Whether gradients_ready is called.
@@ -92,8 +93,8 @@ class Callback {
   virtual void fit_end(FitContext&) {}
   virtual void exception(FitContext&, const std::exception&) {}
 
-  // The state saved in checkpoints, under names of the callback's choice, as in tensor/state.h. Its tensors are equal on
-  // all ranks; rank 0's scalars are saved.
+  // The state saved in checkpoints, under names of the callback's choice, as in tensor/state.h. Its tensors
+  // are equal on all ranks; rank 0's scalars are saved.
   virtual void add_state(State&) const {}
   virtual void resume(const State&) {}
 };

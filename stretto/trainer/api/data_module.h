@@ -16,21 +16,21 @@ struct DataParallelRank {
   int size = 1;
 };
 
-// Where the datasets of a run come from. Trainer::fit(), test() and predict() call the functions in this order; the datasets must
-// live until they return. Every rank has an instance of its own.
+// Where the datasets of a run come from. Trainer::fit(), test() and predict() call the functions in this
+// order; the datasets must live until they return. Every rank has an instance of its own.
 class DataModule {
  public:
   virtual ~DataModule() = default;
 
-  // Downloads, converts or tokenises into files. Called on one rank per host, while the others of the host wait; what it sets in
-  // members is seen on that rank only.
+  // Downloads, converts or tokenises into files. Called on one rank per host, while the others of the host
+  // wait; what it sets in members is seen on that rank only.
   virtual void prepare_data() {}
 
   // Opens what the stage needs. Called on every rank.
   virtual void setup(Stage /*stage*/, const DataParallelRank& /*ranks*/) {}
 
-  // Null: there are none. fit() needs train(), test() and predict() theirs. The Trainer divides a dataset among the ranks, so each
-  // rank returns all of it.
+  // Null: there are none. fit() needs train(), test() and predict() theirs. The Trainer divides a dataset
+  // among the ranks, so each rank returns all of it.
   virtual const data::Dataset* train() { return nullptr; }
   virtual const data::Dataset* validation() { return nullptr; }
   // Further validation sets by name, as Trainer::add_validation().

@@ -15,7 +15,7 @@ void refuse(const Recipe& recipe, const std::string& setting, const std::string&
                     recipe.origins.label(setting), value, why, advice);
 }
 
-// In words, before the first step.
+// Refuses settings that do not apply, before the first step.
 void check_settings(const Recipe& recipe, const Engine& engine) {
   const TrainingConfig& training = recipe.training;
   if (engine.facts().gradients_are_sharded || engine.facts().passes_are_collective) {

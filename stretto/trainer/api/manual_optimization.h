@@ -13,8 +13,9 @@ struct Recipe;
 struct State;
 struct TrainingConfig;
 
-// What training_step of a Module with automatic_optimization() == false does itself: backward and the steps of the optimizers in
-// OptimizerPlan::several. Every rank must make the same calls in the same order, as often for each batch as training_step does it:
+// What training_step of a Module with automatic_optimization() == false does itself: backward and the steps
+// of the optimizers in OptimizerPlan::several. Every rank must make the same calls in the same order, as
+// often for each batch as training_step does it:
 //
 //   ManualOptimization& manual = context.manual();
 //   manual.backward(loss_of_discriminator(...));
@@ -23,17 +24,20 @@ struct TrainingConfig;
 //   manual.step("generator");
 class ManualOptimization {
  public:
-  // Throws ConfigError for settings with which manual optimization cannot be combined. `optimizers` is that of `engine`.
+  // Throws ConfigError for settings with which manual optimization cannot be combined. `optimizers` is that
+  // of `engine`.
   ManualOptimization(const Recipe& recipe, Engine& engine, OptimizerSet& optimizers,
                      int64_t grad_accumulation_steps, int64_t total_steps);
 
-  // Adds the gradients of a loss, as a sum and a count, to those since the last step. The gradients of all optimizers' parameters
-  // are computed; a step uses those of its own, and then all are zero. Throws Error like a loss of training_step.
+  // Adds the gradients of a loss, as a sum and a count, to those since the last step. The gradients of all
+  // optimizers' parameters are computed; a step uses those of its own, and then all are zero. Throws Error
+  // like a loss of training_step.
   void backward(const Loss& loss);
 
-  // Sums the gradients over the ranks, divides by the sum of the counts, clips them by training.max_grad_norm and max_grad_value,
-  // and steps the optimizer by its schedule. Returns the norm before clipping, the same on all ranks. Throws Error if the loss or
-  // the gradients are not finite, or if backward was not called since the last step. Collective.
+  // Sums the gradients over the ranks, divides by the sum of the counts, clips them by training.max_grad_norm
+  // and max_grad_value, and steps the optimizer by its schedule. Returns the norm before clipping, the same
+  // on all ranks. Throws Error if the loss or the gradients are not finite, or if backward was not called
+  // since the last step. Collective.
   double step(const std::string& optimizer);
 
   // The learning rate of the optimizer's next step, and its number of steps so far.
@@ -64,7 +68,8 @@ class ManualOptimization {
   int64_t batches_done_ = 0;
 };
 
-// Throws ShapeError or Error unless `loss` is one element with a graph, and a count that is finite and not negative.
+// Throws ShapeError or Error unless `loss` is one element with a graph, and a count that is finite and not
+// negative.
 void require_loss(const Loss& loss);
 
 }  // namespace stretto

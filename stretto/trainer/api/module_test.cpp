@@ -155,7 +155,7 @@ TEST_F(SeamTest, ParametersOfASourceTrainAsThoseThatAreHeld) {
   }
 }
 
-// By an evaluation or a run; what follows has the weights that this left.
+// An evaluation or a run reads it; later ones use the weights that this left.
 TEST_F(SeamTest, ASourceIsReadOnce) {
   const Plane train(40);
   run_rank_threads(1, [&](Group& group) {

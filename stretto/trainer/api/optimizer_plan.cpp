@@ -11,7 +11,7 @@
 namespace stretto {
 namespace {
 
-// With mode auto, the direction of the metric that the schedule follows.
+// Replaces mode auto by the direction of the metric that the schedule follows.
 template <class Options>
 void resolve_mode(const Recipe& recipe, SchedulerConfig& scheduler) {
   auto& options = scheduler.as<Options>();

@@ -27,8 +27,8 @@ struct OptimizerPlan {
   std::unique_ptr<optim::Optimizer> optimizer;
   std::unique_ptr<optim::Schedule> schedule;
   std::vector<ParameterGroup> groups = {};
-  // For a module with automatic_optimization() == false, in place of optimizer and schedule: every trainable
-  // parameter belongs to the first whose pattern matches its name.
+  // Used in place of optimizer and schedule by a module with automatic_optimization() == false. Every
+  // trainable parameter belongs to the first one whose pattern matches its name.
   std::vector<NamedOptimizer> several = {};
 };
 

@@ -34,7 +34,7 @@ class StepContext {
   int64_t step = 0;     // optimizer steps done
   int64_t epoch = 0;
   int64_t batch_count = 0;  // samples in this rank's batch
-  // In an evaluation of samples that Trainer::add_validation() named: their name. Else empty.
+  // The name of the samples, in an evaluation of those that Trainer::add_validation() named; else empty.
   std::string validation_set = {};
 
   // This rank in the group of ranks among which the global batch is divided (Axes::data), and the size of

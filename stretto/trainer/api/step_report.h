@@ -16,7 +16,8 @@ struct Requests {
 
   static constexpr size_t count = 5;  // kinds of requests
 
-  // For reductions: 1 for each request, in the order above. After a sum or maximum over ranks, of(): those of any rank.
+  // 1 for each request, in the order above, to be reduced over ranks. After a sum or maximum, of() returns
+  // the requests of any rank.
   std::array<double, count> flags() const {
     return {save ? 1.0 : 0, stop ? 1.0 : 0, end ? 1.0 : 0, evaluate ? 1.0 : 0, record ? 1.0 : 0};
   }

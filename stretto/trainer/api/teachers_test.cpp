@@ -59,7 +59,7 @@ class TeacherTest : public ::testing::Test {
     recipe_.track.progress = "off";
     recipe_.output = folder_.path() / "run";
   }
-  // On each rank the teacher begins with other weights: those of rank 0 are everyone's.
+  // The teacher begins with other weights on each rank; those of rank 0 replace them.
   Tensor train(int ranks) {
     const SineInputs inputs(24);
     run_rank_threads(ranks, [&](Group& group) {

@@ -1,4 +1,5 @@
-// Modules of torch's own layers, under the Trainer: bf16 by autocast, and buffers that each rank's forward writes.
+// Modules of torch's own layers, under the Trainer: bf16 by autocast, and buffers that each rank's forward
+// writes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -88,8 +88,8 @@ class Trainer {
   FitResult fit(Module& module, DataModule& data);
 
   // Loads the weights and computes the metrics of `samples` by Module::test_step, each sample once; the same
-  // on all ranks. In fp32, or fp64 in fp64 runs. Rank 0 writes them to <output>/test_results.json.
-  // Collective. Throws ConfigError if there is no model.
+  // on all ranks. They are computed in fp32, or fp64 in fp64 runs. Rank 0 writes them to
+  // <output>/test_results.json. Collective. Throws ConfigError if there is no model.
   Metrics test(Module& module, const data::Dataset& samples, const TestOptions& options = {});
   Metrics test(Module& module, DataModule& data, const TestOptions& options = {});
 

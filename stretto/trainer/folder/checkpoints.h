@@ -18,15 +18,15 @@ class Checkpoints {
   // `holds_state`: the output folder has a checkpoint of this run.
   Checkpoints(const Recipe& recipe, const Mesh& mesh, bool holds_state);
 
-  // For a rollback because of `reason`: waits for the save in progress and returns the newest checkpoint of
-  // this run. Throws Error with the reason if there is none.
+  // Waits for the save in progress and returns the newest checkpoint of this run, for a rollback because of
+  // `reason`. Throws Error with the reason if there is none.
   std::unique_ptr<StateSource> newest(const std::string& reason);
 
   // Requests pending on this rank before a step: by signals, and on rank 0 by the time interval.
   Requests requests() const;
 
-  // Whether to save after this step. `evaluation` as in Recurrence::due(). `last`: the run is complete; `stops`: it is not,
-  // but this is the last step of this process.
+  // Whether to save after this step. `evaluation` as in Recurrence::due(). `last`: the run is complete;
+  // `stops`: it is not, but this is the last step of this process.
   bool due(const StepReport& report, std::optional<int64_t> evaluation, bool last, bool stops) const;
 
   // `last`: the final save, which waits for a save in progress regardless of when_busy.

@@ -111,7 +111,7 @@ void KeptModels::add_state(State& state) const {
   }
 }
 
-// By rank 0, which sees the folder.
+// Rank 0, which sees the folder, decides for all ranks.
 bool KeptModels::is_on_disk(const Rule& rule) const {
   const bool found = folder_ != nullptr && std::filesystem::exists(folder_->path() / rule.folder);
   return !mesh_.world().broadcast_bytes(found ? "yes" : "", 0).empty();

@@ -15,9 +15,9 @@
 
 namespace stretto {
 
-// The models that a run keeps, each the best by a metric: model/ by checkpoint.monitor, or the last weights of a run without
-// evaluations; and those of checkpoint.save_models and Trainer::register_model_saving in models/<name>, with the metric in their
-// state.json. The decisions are the same on all ranks; rank 0 writes.
+// The models that a run keeps, each the best by a metric: model/ by checkpoint.monitor, or the last weights
+// of a run without evaluations; and those of checkpoint.save_models and Trainer::register_model_saving in
+// models/<name>, with the metric in their state.json. The decisions are the same on all ranks; rank 0 writes.
 class KeptModels {
  public:
   // `folder`: null on other ranks than 0, which call neither save() nor retry() and finish(). Throws
@@ -25,8 +25,8 @@ class KeptModels {
   KeptModels(const Recipe& recipe, const Mesh& mesh, const std::vector<ModelRule>& rules,
              const RunFolder* folder, const Module& module);
 
-  // After an evaluation: whether a model is better than before; then save() must follow. NaN is never better. Throws ConfigError
-  // if a metric is missing.
+  // Whether a model is better than before, after an evaluation; save() must then follow. NaN is never better.
+  // Throws ConfigError if a metric is missing.
   bool improve(const Metrics& metrics, double train_loss, const StepReport& at);
   // The same in a run without evaluations, for models by the training loss.
   bool improve_without_evaluation(double train_loss, const StepReport& at);
@@ -36,12 +36,12 @@ class KeptModels {
   // Writes the models that are to be saved, and what could not be written before.
   void save(const ListedSource& weights);
   void retry();
-  // At the end: as ModelSaver::finish(), of each model, model/ first.
+  // Ends the run: returns what ModelSaver::finish() does for each model, model/ first.
   std::vector<std::string> finish();
 
   bool has_further() const { return rules_.size() > 1; }
 
-  // Of model/: whether save() writes it, and its best evaluation.
+  // Whether save() writes model/, and the best evaluation of model/.
   bool is_due() const { return rules_[0].due; }
   const Monitor& monitor() const { return rules_[0].monitor; }
   const std::optional<Metrics>& metrics() const { return metrics_; }
@@ -51,8 +51,9 @@ class KeptModels {
   std::optional<checkpoint_format::Score> score() const;
 
   void add_state(State& state) const;
-  // What this object has chosen stays, because those models are on disk. Else a model on disk is the best of
-  // `state`, and a model that is not begins again. Collective.
+  // Restores what `state` holds. Models that this object has chosen are kept, because they are on disk.
+  // Otherwise a model on disk is the best one of `state`, and a model without a folder is tracked from
+  // scratch. Collective.
   void resume(const State& state);
 
  private:

@@ -9,20 +9,21 @@
 
 namespace stretto {
 
-// Writes the model of a run, on rank 0. If writing fails (a full disk), training continues: the weights are kept in
-// memory and written at the next opportunity. If that fails too, the run fails at its end.
+// Writes the model of a run, on rank 0. If writing fails (a full disk), training continues: the weights are
+// kept in memory and written at the next opportunity. If that fails too, the run fails at its end.
 class ModelSaver {
  public:
   // Both must outlive it. `name`: of the model's folder in the run folder.
   ModelSaver(const RunFolder& folder, const Module& module, std::string name = "model");
 
-  // Writes these weights, or keeps a copy of them for retry() and logs the reason. `state`: as RunFolder::save_model().
+  // Writes these weights, or keeps a copy of them for retry() and logs the reason. `state`: as
+  // RunFolder::save_model().
   void save(const ListedSource& weights, const nlohmann::ordered_json& state = nullptr);
 
   // Writes the weights that could not be written before, if any.
   void retry();
 
-  // At the end of the run: writes what is left to write. Returns the reason if the folder does not hold the
+  // Writes what is left to write at the end of the run. Returns the reason if the folder does not hold the
   // model that was saved last, because it could not be written, or because the folder was removed, renamed or
   // replaced during the run; else "".
   std::string finish();

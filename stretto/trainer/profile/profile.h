@@ -21,13 +21,14 @@ struct TimedEvent {
   double start = 0;  // seconds after some moment
 };
 
-// The product of stretto's layers that an event of this name recorded, from the shapes and the type of its operands; nothing
-// for other events.
+// The product of stretto's layers that an event of this name recorded, from the shapes and the type of its
+// operands; nothing for other events.
 std::optional<kernels::MatmulShape> layer_product(std::string_view name,
                                                   std::span<const std::vector<int64_t>> shapes,
                                                   std::string_view dtype);
 
-// 2 m k n of the matrix product that the ATen operator `name` computes from inputs of these shapes; 0 for other operators.
+// 2 m k n of the matrix product that the ATen operator `name` computes from inputs of these shapes; 0 for
+// other operators.
 double product_operations(std::string_view name, std::span<const std::vector<int64_t>> shapes);
 
 // How the time of `steps` steps is distributed.
@@ -49,8 +50,8 @@ struct Profile {
 // Operators that a product of stretto's layers calls are counted once, as that product. REQUIRES: steps > 0.
 Profile summarise(std::span<const TimedEvent> events, int64_t steps, double seconds);
 
-// The time that the products of a step take alone, each by the library that is fastest for its shape: what remains if
-// everything else takes no time.
+// The time that the products of a step take alone, each by the library that is fastest for its shape: what
+// remains if everything else takes no time.
 struct ProductFloor {
   double seconds = 0;  // per step; products of other layers count as they were recorded
   struct Rate {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t samples_at_once = 1024;
 
-// By row, whether it is reached.
+// Whether each row is reached.
 using Rows = std::vector<bool>;
 
 // The values of input_ids.
@@ -73,7 +73,7 @@ class ReachedRows::Table : public nn::RowObserver {
     return both;
   }
 
-  // In pages with one of `rows`.
+  // The elements in pages that hold one of `rows`.
   int64_t elements(const Rows& rows) const {
     int64_t pages = 0, counted = 0;  // all pages before `counted`
     for (int64_t row = 0; row < std::ssize(rows); ++row) {

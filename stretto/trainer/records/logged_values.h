@@ -11,10 +11,12 @@
 
 namespace stretto {
 
-// Weighted means of named values over a window of steps: each rank adds its own values, rank 0 returns the means.
+// Weighted means of named values over a window of steps: each rank adds its own values, rank 0 returns the
+// means.
 class LoggedValues {
  public:
-  // Throws Error if the weight is negative or not finite; a value of weight 0 is ignored. `hidden`: not for the progress line.
+  // Throws Error if the weight is negative or not finite; a value of weight 0 is ignored. `hidden`: not for
+  // the progress line.
   void add(const std::string& name, double value, double weight, bool hidden = false);
 
   // Adds all values of `other`.

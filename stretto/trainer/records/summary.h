@@ -6,8 +6,8 @@
 
 namespace stretto {
 
-// Writes summary.json, dev_results.json if there was an evaluation, and the closing lines of the log. Called on rank 0,
-// after fit().
+// Writes summary.json, dev_results.json if there was an evaluation, and the closing lines of the log. Called
+// on rank 0, after fit().
 void write_summary(const Recipe& recipe, const Mesh& mesh, const FitResult& result);
 
 // Metrics for JSON, in which numbers of samples are integers.

@@ -134,7 +134,8 @@ TEST_F(AverageTest, IsThatOfTheWeightsAfterEachStep) {
   }
 }
 
-// Evaluations use the average and leave the training as it is, to the bit; also with a bf16 copy of the weights.
+// Evaluations use the average and leave the training as it is, to the bit; also with a bf16 copy of the
+// weights.
 TEST_F(AverageTest, DoesNotChangeTheTraining) {
   for (const char* precision : {"fp64", "bf16"}) {
     recipe_.training.precision = precision;

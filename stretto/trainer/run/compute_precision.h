@@ -17,15 +17,16 @@ struct ComputePrecision {
   std::optional<at::ScalarType> autocast;  // what torch's operators cast their inputs to
 };
 
-// Layers of stretto::nn compute in the dtype of their parameters: bf16 gives them a bf16 copy. Modules without such layers
-// keep fp32 parameters and compute under autocast; modules with both kinds have both.
+// Layers of stretto::nn compute in the dtype of their parameters: bf16 gives them a bf16 copy. Modules
+// without such layers keep fp32 parameters and compute under autocast; modules with both kinds have both.
 ComputePrecision compute_precision(const torch::nn::Module& module, Precision precision);
 
-// The same for the start of a run: "fp32", "bf16 (autocast)"; also where the processor lacks the instructions.
-// `precision`: training.precision.
+// The same for the start of a run: "fp32", "bf16 (autocast)"; also where the processor lacks the
+// instructions. `precision`: training.precision.
 std::string describe_precision(Precision precision, const ComputePrecision& compute, at::Device device);
 
-// While it lives, the parameters and buffers of `module` are copies in the type that forward reads in training.
+// While it lives, the parameters and buffers of `module` are copies in the type that forward reads in
+// training.
 class ComputeCopies {
  public:
   ComputeCopies(torch::nn::Module& module, const ComputePrecision& compute);

@@ -20,18 +20,20 @@ using ValidationSets = std::vector<std::pair<std::string, const data::Dataset*>>
 // Implements `evaluate` of the recipe: when a run is evaluated, and on which samples.
 class Evaluator {
  public:
-  // `validation` may be null; the metrics of `others` are named "<set>/<metric>". All references must outlive the object.
+  // `validation` may be null; the metrics of `others` are named "<set>/<metric>". All references must outlive
+  // the object.
   Evaluator(Session& session, const data::Dataset* validation, const ValidationSets& others);
 
   // Whether there are evaluations at all.
   bool in_use() const { return !sets_.empty(); }
   // Whether this rank requests one after the next step: with an interval of time.
   bool requested() const { return in_use() && every_.requested(); }
-  // The number of the evaluation that follows this step, 1 for the first; nullopt if none does. `last`: the run is complete.
+  // The number of the evaluation that follows this step, 1 for the first; nullopt if none does. `last`: the
+  // run is complete.
   std::optional<int64_t> after(const StepReport& report, bool last) const;
 
-  // The metrics of the validation samples, the same on all ranks. Throws Error if one is not finite, unless it is
-  // `may_be_nonfinite`. Collective.
+  // The metrics of the validation samples, the same on all ranks. Throws Error if one is not finite, unless
+  // it is `may_be_nonfinite`. Collective.
   Metrics evaluate(int64_t step, const std::string& may_be_nonfinite = "");
 
   // The tables of the last evaluate(), with evaluate.by_class on rank 0; else "".

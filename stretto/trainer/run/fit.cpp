@@ -104,7 +104,8 @@ void Fit::evaluate_at_start() {
   log::info("start | {}", one_line(*at_start_));
 }
 
-// Called after the first step, so that a run which fails before it leaves the files of an earlier run untouched.
+// Called after the first step, so that a run which fails before it leaves the files of an earlier run
+// untouched.
 void Fit::claim_folder() {
   if (claimed_folder_) return;
   claimed_folder_ = true;
@@ -145,7 +146,7 @@ void Fit::roll_back(const std::string& reason) {
   step_log_.begin(session_->steps_done(), session_->total_steps());
 }
 
-// Not of buffers, which may hold infinity, as attention masks do. All ranks throw.
+// Buffers are not checked: they may hold infinity, as attention masks do. All ranks throw.
 void Fit::require_finite() {
   if (recipe_.checkpoint.allow_nonfinite) return;
   const std::string name = session_->engine.weights().first_nonfinite();
@@ -155,8 +156,8 @@ void Fit::require_finite() {
       session_->steps_done(), name);
 }
 
-// Saves the models that are `due`, and what could not be written before. Collective, because the weights may have to be gathered;
-// rank 0 writes.
+// Saves the models that are `due`, and what could not be written before. Collective, because the weights may
+// have to be gathered; rank 0 writes.
 void Fit::save_models(bool due) {
   if (!due) {
     if (session_->is_main_rank()) models_.retry();

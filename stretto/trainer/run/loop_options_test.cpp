@@ -74,7 +74,7 @@ TEST_F(LoopTest, LbfgsEvaluatesABatchSeveralTimes) {
     EXPECT_LT(losses.back(), 1e-10);
     EXPECT_EQ(result.samples, 6 * 27);
   }
-  // In parts, through checkpoints, as in one.
+  // A run in parts, through checkpoints, equals the uninterrupted one.
   recipe_.output = folder_.path() / "parts";
   recipe_.checkpoint.every = 1;
   recipe_.training.steps_this_run = 2;
@@ -120,7 +120,7 @@ TEST_F(LoopTest, RecordsTheTimeSpentOnData) {
   EXPECT_EQ(steps_with("data_wait").size(), 3u);
 }
 
-// Of step 3.
+// Keeps the gradients of step 3.
 struct KeepsGradients : Callback {
   explicit KeepsGradients(NamedTensors& kept) : kept(kept) {}
   std::string name() const override { return "keeps_gradients"; }

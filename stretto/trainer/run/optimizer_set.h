@@ -8,12 +8,12 @@
 
 namespace stretto {
 
-// Several optimizers as one, for the engine: each has the parameters whose names match its pattern, and each step is that of the
-// optimizer that was selected.
+// Several optimizers as one, for the engine: each has the parameters whose names match its pattern, and each
+// step is that of the optimizer that was selected.
 class OptimizerSet : public optim::Optimizer {
  public:
-  // Throws ConfigError for a name that is empty or taken, a null optimizer or schedule, and optimizers that evaluate their batch
-  // several times.
+  // Throws ConfigError for a name that is empty or taken, a null optimizer or schedule, and optimizers that
+  // evaluate their batch several times.
   explicit OptimizerSet(std::vector<NamedOptimizer> parts);
 
   std::string name() const override;
@@ -27,8 +27,8 @@ class OptimizerSet : public optim::Optimizer {
   optim::Schedule& schedule(size_t index) { return *parts_[index].schedule; }
   size_t size() const { return parts_.size(); }
 
-  // The optimizer that the next steps are of, and whether it has a parameter. The caller zeroes the gradients of
-  // all other parameters before a step.
+  // The optimizer that the next steps are of, and whether it has a parameter. The caller zeroes the gradients
+  // of all other parameters before a step.
   void select(size_t index) { selected_ = index; }
   bool selected_has(const std::string& parameter) const { return owner_of(parameter) == selected_; }
 

@@ -8,8 +8,9 @@
 
 namespace stretto {
 
-// Decides after which steps something with an Interval happens. Steps, epochs and evaluations follow from the report, the
-// same on all ranks; time is measured by rank 0, whose request the other ranks receive with the reduction of a step.
+// Decides after which steps something with an Interval happens. Steps, epochs and evaluations follow from the
+// report, the same on all ranks; time is measured by rank 0, whose request the other ranks receive with the
+// reduction of a step.
 class Recurrence {
  public:
   Recurrence(Interval every, bool main_rank);
@@ -19,8 +20,8 @@ class Recurrence {
   // Whether this rank requests it with the next step, because the time is over.
   bool requested() const;
 
-  // Whether it happens after this step. `requested`: by rank 0, before the step. `evaluation`: the number of the evaluation
-  // that follows the step, 1 for the first of the run; nullopt if none does.
+  // Whether it happens after this step. `requested`: by rank 0, before the step. `evaluation`: the number of
+  // the evaluation that follows the step, 1 for the first of the run; nullopt if none does.
   bool due(const StepReport& report, bool requested, std::optional<int64_t> evaluation = {}) const;
 
   // It has happened: the time is measured from now on.

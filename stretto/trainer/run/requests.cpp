@@ -18,7 +18,8 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 
 void request_save(int) { save_requested = true; }
 
-// Of the first signal that requested a stop; 0: none has. CLOCK_MONOTONIC, as signal handlers may read it.
+// The time of the first signal that requested a stop, by CLOCK_MONOTONIC, which signal handlers may read; 0:
+// none has.
 std::atomic<int64_t> first_stop_ns = 0;
 static_assert(std::atomic<int64_t>::is_always_lock_free);
 

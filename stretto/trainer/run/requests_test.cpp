@@ -21,7 +21,7 @@ TEST(RequestSignals, AreTakenOnceAndAStopStays) {
   EXPECT_TRUE(signals.take().stop);
 }
 
-// As under Slurm, which signals the launcher and its ranks at the same time.
+// Slurm signals the launcher and its ranks at the same time.
 TEST(RequestSignals, ASignalThatComesTwiceAtOnceIsOneRequest) {
   const RequestSignals signals;
   ::raise(SIGTERM);
@@ -39,8 +39,8 @@ TEST(RequestSignalsDeathTest, ALaterSecondSignalEndsTheProcess) {
   EXPECT_EXIT(ask_twice(), ::testing::KilledBySignal(SIGTERM), "");
 }
 
-// Each signal arrives some microseconds after the one before was taken, while requests are taken all the time. A reset apart
-// from the read would lose those that arrive in between.
+// Each signal arrives some microseconds after the one before was taken, while requests are taken all the
+// time. A reset apart from the read would lose those that arrive in between.
 TEST(RequestSignals, ASaveRequestedWhileRequestsAreTakenIsNotLost) {
   const RequestSignals signals;
   sigevent event{};

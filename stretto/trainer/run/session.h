@@ -46,8 +46,8 @@ struct SessionParts {
 // What a run is: its parts, and their state as one table. TrainingRun takes its steps; Fit decides what
 // happens between them.
 struct Session {
-  // At the start of the run: see make_session(), which calls it with the plan of `parts` and the source of the
-  // parameters' values, null if the module holds them.
+  // Starts a run. Called by make_session() with the plan of `parts` and the source of the parameters' values,
+  // null if the module holds them.
   Session(const SessionParts& parts, OptimizerPlan plan, const TensorSource* values);
 
   int64_t steps_per_epoch() const { return cursor.steps_per_epoch(); }

@@ -40,7 +40,7 @@ class SessionTest : public LoopTest {
       Trainer(recipe_, mesh, at::kCPU).fit(module, train, nullptr);
     });
   }
-  // By step.
+  // The losses by step.
   std::vector<double> losses() const {
     std::vector<double> losses;
     for (const auto& record : records()) losses.push_back(record.at("loss"));

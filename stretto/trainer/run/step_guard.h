@@ -8,17 +8,17 @@
 
 namespace stretto {
 
-// Checks the global loss and gradient norm of each step before the update: training.on_nonfinite and on_spike. All
-// ranks reach the same verdict, because they check the same numbers.
+// Checks the global loss and gradient norm of each step before the update: training.on_nonfinite and
+// on_spike. All ranks reach the same verdict, because they check the same numbers.
 class StepGuard {
  public:
   enum class Verdict { take, skip, rollback };
 
   explicit StepGuard(const TrainingConfig& config);
 
-  // `loss`: mean over the global batch; `norm`: of the gradient of that mean; `culprit`: appended to the reason. If the
-  // verdict is not `take`, reason() returns why. Throws Error if the policy is to stop, or after too many skips or
-  // rollbacks.
+  // `loss`: mean over the global batch; `norm`: of the gradient of that mean; `culprit`: appended to the
+  // reason. If the verdict is not `take`, reason() returns why. Throws Error if the policy is to stop, or
+  // after too many skips or rollbacks.
   Verdict judge(double loss, double norm, int64_t step, const std::string& culprit);
 
   const std::string& reason() const { return reason_; }

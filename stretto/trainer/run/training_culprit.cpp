@@ -6,8 +6,9 @@
 // Which rank and parameter a step fails by.
 namespace stretto {
 
-// The reduction has replaced this rank's own gradient, so its part of the step is computed again, without communication.
-// Buffers (running statistics) and the random number generator are restored afterwards, for runs that skip the step.
+// The reduction has replaced this rank's own gradient, so its part of the step is computed again, without
+// communication. Buffers (running statistics) and the random number generator are restored afterwards, for
+// runs that skip the step.
 bool TrainingRun::own_gradient_is_finite(const data::GlobalBatch& batch) {
   const std::string random_before = random_state();
   std::vector<Tensor> buffers_before;
@@ -24,7 +25,8 @@ bool TrainingRun::own_gradient_is_finite(const data::GlobalBatch& batch) {
   return finite;
 }
 
-// Names the first rank whose own loss or gradient is not finite, and the first parameter whose reduced gradient is not.
+// Names the first rank whose own loss or gradient is not finite, and the first parameter whose reduced
+// gradient is not.
 std::string TrainingRun::find_culprit(const StepTotals& mine, const data::GlobalBatch& batch) {
   const std::string parameter = engine_.gradients().first_nonfinite();
   const auto first_rank_without = [this](bool finite) -> std::optional<size_t> {

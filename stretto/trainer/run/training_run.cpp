@@ -117,7 +117,8 @@ void TrainingRun::step_once(const data::GlobalBatch& batch, const Requests& requ
   }
 }
 
-// The factor by which the optimizer multiplies gradients that are sums over `count` samples. `norm` is theirs.
+// The factor by which the optimizer multiplies gradients that are sums over `count` samples. `norm` is
+// theirs.
 double TrainingRun::clip_gradients(double norm, double count) {
   if (training_.max_grad_value) {
     engine_.gradients().clamp(*training_.max_grad_value * count);

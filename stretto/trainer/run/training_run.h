@@ -16,18 +16,19 @@ class TrainingRun {
   // `session` must outlive it.
   explicit TrainingRun(Session& session);
 
-  // Takes the next step: forward and backward of the micro-batches, reduction, clipping, update. The requests of this
-  // rank (`mine`) are sent with the reduction. If the loss or gradients are not finite, or spike, there is no update:
-  // depending on training.on_nonfinite and on_spike, step() throws, skips the samples, or requests a rollback. An
-  // exception names the first parameter and rank whose gradient is not finite; the log of a skipped step names a rank
-  // only if its loss is not finite.
+  // Takes the next step: forward and backward of the micro-batches, reduction, clipping, update. The requests
+  // of this rank (`mine`) are sent with the reduction. If the loss or gradients are not finite, or spike,
+  // there is no update: depending on training.on_nonfinite and on_spike, step() throws, skips the samples, or
+  // requests a rollback. An exception names the first parameter and rank whose gradient is not finite; the
+  // log of a skipped step names a rank only if its loss is not finite.
   // Collective.
   StepReport step(const Requests& mine = {});
 
-  // Calls `hook` in each step that is taken, when its gradients are reduced: with the report's step and epochs.
+  // Calls `hook` in each step that is taken, when its gradients are reduced: with the report's step and
+  // epochs.
   void on_gradients(std::function<void(const StepReport&)> hook) { on_gradients_ = std::move(hook); }
-  // In the hook: the gradients of the mean loss, before clipping, by parameter; empty where the strategy
-  // divides them. Collective.
+  // The gradients of the mean loss, before clipping, by parameter; empty where the strategy divides them.
+  // Called in the hook. Collective.
   NamedTensors gradients();
 
  private:

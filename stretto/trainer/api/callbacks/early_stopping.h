@@ -7,11 +7,13 @@
 
 namespace stretto {
 
-// Ends a run by a metric of its evaluations: section early_stopping of the recipe. Its state is in checkpoints, so that a run
-// that it ended remains ended when its command is repeated, unless the settings allow more now.
+// Ends a run by a metric of its evaluations: section early_stopping of the recipe. Its state is in
+// checkpoints, so that a run that it ended remains ended when its command is repeated, unless the settings
+// allow more now.
 class EarlyStopping : public Callback {
  public:
-  // `monitor`: the metric where config.monitor is unset. Throws ConfigError for a metric without a known direction.
+  // `monitor`: the metric where config.monitor is unset. Throws ConfigError for a metric without a known
+  // direction.
   EarlyStopping(const EarlyStoppingConfig& config, const std::string& monitor);
 
   std::string name() const override { return "early_stopping"; }

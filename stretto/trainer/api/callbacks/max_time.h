@@ -6,7 +6,8 @@
 
 namespace stretto {
 
-// Ends a run after a time, which is summed over the parts of a resumed run: training.max_time. Rank 0's clock decides.
+// Ends a run after a time, which is summed over the parts of a resumed run: training.max_time. Rank 0's clock
+// decides.
 class MaxTime : public Callback {
  public:
   // `limit` as in the recipe: "90m". Throws ConfigError for text in another form.
