@@ -14,7 +14,7 @@ namespace stretto {
 
 class ModelOutline;
 
-// How a family that is BERT under another model_type differs from it.
+// The differences from BERT of a family that has another model_type.
 struct BertVariant {
   const char* model_type;
   const char* class_name;    // what names of architectures begin with: "BertFor..."
@@ -56,7 +56,7 @@ struct BertConfig {
   std::vector<std::string> labels;  // id2label; one output of the classification head per label
 
   int64_t num_labels() const { return std::ssize(labels); }
-  // Throws ConfigError if model_type is that of no variant.
+  // Throws ConfigError if no variant has this model_type.
   const BertVariant& variant() const;
   int64_t first_position() const { return variant().positions_follow_padding ? pad_token_id + 1 : 0; }
   int64_t max_length() const { return max_position_embeddings - first_position(); }  // tokens

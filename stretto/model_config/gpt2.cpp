@@ -34,7 +34,7 @@ const std::vector<ConfigField<Gpt2Config>>& gpt2_fields() {
 // A null in config.json stands for the default, which has no number.
 const ConfigField<Gpt2Config> inner_field = {"n_inner", &Gpt2Config::n_inner, 1, max_width};
 
-// Names that transformers reads, too.
+// Alternative names that transformers also reads.
 void read_aliases(const ConfigJson& json, Gpt2Config& config) {
   json.read("max_position_embeddings", config.n_positions, 1, max_width);
   json.read("hidden_size", config.n_embd, 1, max_width);

@@ -15,7 +15,7 @@ namespace stretto {
 
 class ModelOutline;
 
-// How a family that is Llama under another model_type differs from it.
+// The differences from Llama of a family that has another model_type.
 struct LlamaVariant {
   const char* model_type;
   const char* class_name;            // what the architecture begins with: "LlamaForCausalLM"
@@ -61,7 +61,7 @@ struct LlamaConfig {
   RopeParameters rope = {};
   std::vector<int64_t> windows = {};  // of each layer: the tokens that one sees; 0: all before it
 
-  // Throws ConfigError if model_type is that of no variant.
+  // Throws ConfigError if no variant has this model_type.
   const LlamaVariant& variant() const;
   bool query_bias() const { return variant().query_bias || attention_bias; }
   int64_t padding_row() const;  // -1 if there is none

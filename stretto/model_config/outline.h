@@ -20,14 +20,15 @@ struct OutlineParameter {
   int64_t elements() const;
 };
 
-// The parameters of a model, in the order in which its module registers them, without making the model: what
-// its config.json implies. The launcher bounds the memory of a job by it.
+// The parameters of a model by its config.json, in the order in which its module registers them, without
+// creating the model. The launcher bounds the memory of a job by it.
 class ModelOutline {
  public:
   const std::vector<OutlineParameter>& parameters() const { return parameters_; }
   int64_t elements() const;
   int64_t trainable_elements() const;
-  // Elements of the trainable parameters by block, in order: what is gathered together (parallel/arena.h).
+  // Elements of the trainable parameters by block, in order; a block is gathered as a whole
+  // (parallel/arena.h).
   std::vector<int64_t> trainable_blocks() const;
   int64_t products() const;  // the sum of its parameters'
 

@@ -83,8 +83,7 @@ class MlpBlock {
 // Throws DataError if a sequence is longer than the model's `max_length` tokens.
 void require_length(const nn::PackedLayout& layout, int64_t max_length);
 
-// forward(carry) of block number `index`, with its activations computed again in backward if `context` says
-// so.
+// forward(carry) of block number `index`; with activation checkpointing if `context` requests it.
 Tensor run_block(const torch::nn::Module& block, int64_t index, const nn::Context& context,
                  const nn::Carry& carry, const std::function<Tensor(const nn::Carry&)>& forward);
 

@@ -2,13 +2,14 @@
 
 #include "stretto/models/text_model.h"
 
-// Capabilities of any model: its own, or what stands for a missing one. Valid as long as the model.
+// Capabilities of any model: its own, or the default for a missing one. Valid as long as the model.
 namespace stretto {
 
-// What the model reads of words; most models read tokens and their context only.
+// The model's word reader; most models read tokens and their context only.
 WordReader word_reader_of(const TextModel& model);
 
-// What tags tokens: most models tag each by itself, with the losses of tokens with a label (not -100).
+// The model's labeller; most models tag each token separately, with the losses of tokens with a label (not
+// -100).
 const SequenceLabeller& labeller_of(const TextModel& model);
 
 }  // namespace stretto

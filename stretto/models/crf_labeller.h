@@ -13,7 +13,7 @@ class Sharded;
 }  // namespace nn
 
 // Tags the words of each sequence together, by a conditional random field (nn/crf.h). Losses are counted in
-// words; every word needs a label. Tokens that are no words have tag 0, of probability 0.
+// words; every word needs a label. Tokens that are not words have tag 0, with probability 0.
 class CrfLabeller : public SequenceLabeller {
  public:
   explicit CrfLabeller(std::shared_ptr<const nn::Sharded<nn::Crf>> crf) : crf_(std::move(crf)) {}

@@ -9,7 +9,7 @@
 #include "stretto/tensor/batch.h"
 #include "stretto/tensor/safetensors.h"
 
-// What tests against tests/golden/bert, bert_heads, roberta and bart have in common.
+// Common parts of tests against tests/golden/bert, bert_heads, roberta and bart.
 namespace stretto {
 
 // The packed batch in a golden file.

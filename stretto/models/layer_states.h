@@ -8,14 +8,14 @@
 
 #include "stretto/tensor/tensor.h"
 
-// What the encoders share whose layers' states another model reads (heads::hidden_states).
+// Common parts of encoders whose layers' states another model reads (heads::hidden_states).
 namespace stretto {
 
-// The states of `layers` side by side: [T, layers * H]. states[i] [T, H]: that of layer i.
+// The states of `layers` side by side: [T, layers * H]. states[i]: the states of layer i, [T, H].
 Tensor side_by_side(const std::vector<Tensor>& states, const std::vector<int64_t>& layers);
 
-// Layers behind the last one of `layers` (numbered as by layer_numbers) take no part: their parameters, whose
-// names in `model` have `prefix` and their index from 0, need no gradient.
+// Disables gradients of the layers after the last one of `layers` (numbered as by layer_numbers): their
+// parameters, whose names in `model` have `prefix` and their index from 0, need no gradient.
 void freeze_layers_behind(torch::nn::Module& model, const std::string& prefix,
                           const std::vector<int64_t>& layers);
 

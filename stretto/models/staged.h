@@ -14,8 +14,8 @@ class Staged {
 
   virtual int64_t blocks() const = 0;
 
-  // Runs the blocks `range`. `carry`: what the block before them computed, of the rows of `batch`; block 0
-  // takes an empty one. Returns what the last of them computes.
+  // Runs the blocks `range`. `carry`: the output of the block before them for the rows of `batch`; empty for
+  // block 0. Returns the output of the last block.
   virtual nn::Carry run(const Range& range, nn::Carry carry, const Batch& batch,
                         const nn::Context& context) const = 0;
 };

@@ -23,13 +23,14 @@ struct TextModelOptions {
   std::string layers = "-1";           // whose hidden states are computed, see model_config/layer_numbers.h
 };
 
-// What texts must not exceed.
+// The limits of a model's texts.
 struct TextLimits {
   int64_t vocab_size = 0;  // ids of tokens are below it
   int64_t max_length = 0;  // tokens per text
 };
 
-// What a model reads of words besides their tokens. The batch holds it: data/features/words.h.
+// The features of words that a model reads besides their tokens; data/features/words.h puts them into
+// batches.
 struct WordReader {
   std::string characters = {};  // the characters that it knows (text/characters.h); "": it reads none
   bool whole_words = false;     // reads the tokens of each word as one
@@ -48,7 +49,7 @@ class FrozenStates {
  public:
   virtual ~FrozenStates() = default;
   virtual int64_t width() const = 0;
-  // [words, width()] of a batch of whole words.
+  // The vectors of a batch of whole words, [words, width()].
   virtual Tensor compute(const Batch& batch, const nn::Context& context) const = 0;
 };
 
@@ -64,8 +65,8 @@ class SequenceLabeller {
  public:
   virtual ~SequenceLabeller() = default;
 
-  // The training loss of batch["labels"]: a sum, and how many tokens or words it is the loss of. `weights`:
-  // factors of the losses of tags, which are also counted by them (nn::cross_entropy); empty: none.
+  // The training loss of batch["labels"]: a sum, and the number of tokens or words in it. `weights`: factors
+  // of the losses and counts of tags (nn::cross_entropy); empty: none.
   virtual Loss loss(const Tensor& logits, const Batch& batch, const nn::Context& context,
                     const std::vector<double>& weights = {}) const = 0;
 
@@ -78,20 +79,20 @@ class SequenceLabeller {
   virtual Tensor probabilities(const Tensor& logits, const Batch& batch) const = 0;
 };
 
-// Predictions of the token behind each row of what forward() computes, for texts read from their beginning.
+// Predicts the token after each row of forward()'s result, for texts that begin at position 0.
 class CausalDecoder {
  public:
   virtual ~CausalDecoder() = default;
 
   // The sum of the cross entropies of `labels` [T] int64 by hidden [T, H], and the number of labels. The
-  // label of a row is the token behind it, or -100. Logits [T, vocabulary] never exist as a whole.
+  // label of a row is the token after it, or -100. Logits [T, vocabulary] never exist as a whole.
   virtual Loss loss(const Tensor& hidden, const Tensor& labels, const nn::Context& context) const = 0;
 
-  // [N, vocabulary] of rows [N, H].
+  // The logits [N, vocabulary] of rows [N, H].
   virtual Tensor logits(const Tensor& rows) const = 0;
 };
 
-// What only some models have; null: this one has not. Valid as long as the model.
+// Interfaces that only some models have; null if this one lacks it. Valid for the lifetime of the model.
 struct Capabilities {
   const WordReader* word_reader = nullptr;
   const HiddenStates* hidden_states = nullptr;
@@ -112,8 +113,8 @@ struct WeightNames {
   std::function<std::string(std::string)> renamed = {};      // the current name of a weight of an older file
   std::function<bool(const std::string&)> is_leftover = {};  // belongs to another head: not unexpected
 
-  // A model inside of this one whose weights lie in a folder of its own. This model's folder may then be
-  // without weights.
+  // A model inside of this one whose weights are in a folder of its own. This model's folder may then lack
+  // weights.
   struct Inner {
     std::string prefix;  // of its parameters in this model: "transformer."
     const TextModel* model;
@@ -151,7 +152,7 @@ struct WeightReport {
   std::vector<std::string> unexpected;  // weights without a parameter
 };
 
-// What open_weights found in a folder.
+// The result of open_weights.
 struct ModelWeights {
   std::unique_ptr<TensorSource> values;  // of the model's parameters that the folder has
   WeightReport report;
@@ -164,8 +165,8 @@ ModelWeights open_weights(const TextModel& model, const std::filesystem::path& f
 // Random first values of all parameters.
 std::unique_ptr<TensorSource> initial_values(const TextModel& model, uint64_t seed);
 
-// Gives the parameters that the folder has their values, where no engine does it. The others, which are
-// reported, are not changed.
+// Sets the parameters that the folder has, where no engine does it. The other parameters are reported, and
+// not changed.
 WeightReport load_weights(TextModel& model, const std::filesystem::path& folder);
 
 }  // namespace stretto

@@ -65,7 +65,8 @@ WeightReport compare(const NamedTensors& weights, const Shapes& parameters, cons
   return report;
 }
 
-// Adds the weights and differences of a folder. `prefix`: of the model's parameters in the outermost one.
+// Adds the weights and differences of a folder. `prefix`: the prefix of the model's parameters in the
+// outermost model.
 void collect(const TextModel& model, const std::filesystem::path& folder, const std::string& prefix,
              NamedTensors& found, WeightReport& report) {
   const WeightNames names = model.weight_names();

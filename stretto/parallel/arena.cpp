@@ -119,8 +119,8 @@ void Arena::bind_values(size_t unit, const Tensor& memory) {
       units_[unit].name));
 }
 
-// The memory that the parameters had before is given back to the system on the way, so that two copies of a
-// model never exist.
+// The earlier memory of the parameters is returned to the system meanwhile, so that two copies of a model
+// never exist.
 void Arena::bind_parameters(const ReadParameters& read) {
   for (size_t first = 0, end = 0; first < parameters_.size(); first = end) {
     std::vector<HeldValues> few;

@@ -7,7 +7,7 @@ namespace stretto {
 
 struct EngineParts;
 
-// What a backward does with its gradients beside adding them to those on this rank.
+// What a backward does with its gradients besides adding them to those on this rank.
 enum class Reduce : uint8_t {
   last,   // the last micro-batch of a step: they are summed over the ranks while it runs
   later,  // a backward with `last` follows, which sums them; where gradients are sharded they are summed now
@@ -18,8 +18,8 @@ enum class Reduce : uint8_t {
 // EngineFacts::tensors.
 using GradientUses = std::vector<int>;
 
-// A pass of autograd through the parameters of one engine: while it lives autograd may add to their
-// gradients. Made by Engine::open(). A graph that reaches several engines needs one of each:
+// A pass of autograd through the parameters of one engine: while it exists, autograd may add to their
+// gradients. Engine::open() creates it. A graph that reaches several engines needs one of each:
 //
 //   Backward pass = engine.open(engine.uses(loss), Reduce::last);
 //   loss.backward();
@@ -34,7 +34,8 @@ class Backward {
   Backward& operator=(const Backward&) = delete;
   Backward& operator=(Backward&&) = delete;
 
-  // After autograd. Starts the reductions that are left; Engine::finish() waits for those of Reduce::last.
+  // Call it after autograd. Starts the remaining reductions; Engine::finish() waits for those of
+  // Reduce::last.
   void close();
 
  private:

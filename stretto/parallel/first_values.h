@@ -13,15 +13,15 @@ namespace stretto {
 // than broadcasting: only rank 0 reads all elements, each rank's in turn, to compare them.
 class FirstValues {
  public:
-  // `source`: of the parameters that it has; the others, and all if it is null, have their values in the
-  // module. Both must outlive this object.
+  // `source`: the values of the parameters that it has; the other parameters, or all if it is null, have
+  // their values in the module. Both must outlive this object.
   FirstValues(Group& group, const TensorSource* source) : group_(group), source_(source) {}
 
   // Reads what this rank holds of consecutive parameters, before they move into the arena. Collective, with
   // the same parameters on all ranks.
   void read(std::span<const HeldValues> held) const;
 
-  // Gives parameters that are whole on each rank their values. Collective.
+  // Sets the values of parameters that are whole on each rank. Collective.
   void fill(const NamedTensorList& parameters) const;
 
  private:

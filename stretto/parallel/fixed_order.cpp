@@ -13,7 +13,7 @@ void sum_into_first(const Tensor& rows, int64_t begin, int64_t end) {
   rows[begin].add_(rows[middle]);
 }
 
-// How many sums of the tree over `terms` terms are complete with term `index`, and were not before.
+// The number of sums of the tree over `terms` terms that term `index` completes.
 int sums_completed_by(int64_t index, int64_t terms) {
   if (terms == 1) return 0;
   const int64_t first = terms / 2, second = terms - first;
@@ -28,7 +28,7 @@ Tensor sum_rows_in_fixed_order(const Tensor& rows) {
   return rows[0];
 }
 
-// Each rank sums a part, of which the others send it theirs.
+// Each rank sums one part, for which the others send their terms.
 Work sum_in_fixed_order(Group& group, const Tensor& values) {
   if (group.size() == 1) return {};
   const int64_t ranks = group.size(), count = values.numel(), part = (count + ranks - 1) / ranks;

@@ -6,7 +6,7 @@
 #include "stretto/base/range.h"
 #include "stretto/comm/group.h"
 
-// Sums whose rounding depends on the number of terms alone: those of a binary tree, in which the sum of n
+// Sums whose rounding depends only on the number of terms: those of a binary tree, in which the sum of n
 // terms is that of the first n / 2 (rounded down) plus that of the others. If n terms are divided evenly
 // among 2, 4, 8, ... ranks, in order, the sum of the ranks' sums is the sum of all terms.
 namespace stretto {
@@ -14,8 +14,8 @@ namespace stretto {
 // Adds the rows of `rows`, [n, ...], n >= 1. Destroys them.
 Tensor sum_rows_in_fixed_order(const Tensor& rows);
 
-// Sums `values` of all ranks in place, on each of which it is the same bits. `group` has 1, 2, 4, 8, ...
-// ranks and must outlive the Work. Collective; so is waiting, in the order of the calls.
+// Sums `values` over all ranks in place, with the same bits on each. `group` has 1, 2, 4, 8, ... ranks and
+// must outlive the Work. Collective; so is waiting, in the order of the calls.
 Work sum_in_fixed_order(Group& group, const Tensor& values);
 
 // Sums terms that come one after the other in a buffer. It keeps up to log2(terms) sums, rounded up, of the
@@ -25,11 +25,11 @@ class FixedOrderSum {
   // `buffer`: [elements], zeros before each term; keeps referring to it.
   FixedOrderSum(Tensor buffer, int64_t terms) : buffer_(std::move(buffer)), terms_(terms) {}
 
-  // Takes the term in the buffer, which is not the last, and leaves zeros.
+  // Takes the term in the buffer, which is not the last one, and zeroes the buffer.
   void take();
   // Adds all terms that were taken to a range of the last term.
   void add_taken(const Range& range);
-  // Forgets what was taken.
+  // Drops the terms that were taken.
   void restart();
 
  private:

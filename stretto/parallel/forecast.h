@@ -9,7 +9,7 @@
 
 namespace stretto {
 
-// `optimizer` has not been bound. The run is taken to reach all rows of tables.
+// `optimizer` has not been bound. The run is assumed to reach all rows of tables.
 ModelSizes sizes_of(const ModuleTensors& tensors, Precision precision, optim::Optimizer& optimizer);
 
 // Rates of the hosts, in bytes per second.

@@ -49,7 +49,7 @@ void GatheredUnits::open(const nn::Block& block, size_t pass) {
   for (const size_t unit : units_of_.at(&block)) finish(unit);
   if (first_[pass] == nullptr) first_[pass] = &block;
   const nn::Block* const previous = std::exchange(previous_[pass], &block);
-  // What precedes the first block is the last one of another pass.
+  // The block before the first one is the last block of another pass.
   if (previous != nullptr && previous != &block && first_[pass] != &block) next_[pass][previous] = &block;
   gather_ahead(block, pass);
 }
@@ -77,7 +77,7 @@ void GatheredUnits::gather_ahead(const nn::Block& block, size_t pass) {
   }
 }
 
-// Each rank sends what it owns of the unit to the others.
+// Each rank sends its part of the unit to the others.
 void GatheredUnits::begin(size_t index) {
   Unit& unit = units_[index];
   if (unit.begun) return;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t most = 32 << 10;  // elements per message, of which 64 may wait in shared memory
 
-// What the first rank asks for, on all ranks: elements of the arena; none: it has finished.
+// The elements of the arena that the first rank requests, on all ranks; none if it has finished.
 Range ask(Group& group, const Range& elements = {0, 0}) {
   Tensor range = at::tensor({elements.begin, elements.end}, at::kLong).to(group.device());
   group.broadcast(range, 0).wait();

@@ -9,12 +9,12 @@
 
 namespace stretto {
 
-// The master weights of an arena that shards them, on the first rank of its group: what is read comes from
-// the ranks that own it. Meanwhile each of these calls send_weights(), which returns when this object is
+// The master weights of an arena that shards them, on the first rank of its group: values that are read come
+// from the ranks that own them. Each of those calls send_weights(), which returns when this object is
 // destroyed.
 class GatheredWeights : public ListedSource {
  public:
-  // `others`: tensors that this rank has besides.
+  // `others`: further tensors that this rank has.
   GatheredWeights(const Arena& arena, Group& group, NamedTensors others);
   ~GatheredWeights() override;
   GatheredWeights(const GatheredWeights&) = delete;
@@ -34,7 +34,7 @@ class GatheredWeights : public ListedSource {
   std::map<std::string, TensorType> types_;
 };
 
-// Sends what the first rank reads.
+// Sends the values that the first rank reads.
 void send_weights(const Arena& arena, Group& group);
 
 }  // namespace stretto

@@ -7,9 +7,9 @@
 
 namespace stretto {
 
-// Memory for the gradients of units that this rank does not own entirely, for as long as backward fills them
-// and they are reduced. Few units need it at a time, and blocks are alike in size, so that the same few
-// buffers serve all of them.
+// Memory for the gradients of units that this rank does not own entirely, from the time that backward fills
+// them until they are reduced. Few units need it at a time and blocks have similar sizes, so a few buffers
+// are enough for all of them.
 class GradientScratch {
  public:
   // `allocator` gives memory that collectives reduce in place.
@@ -19,10 +19,10 @@ class GradientScratch {
   bool serves(size_t unit) const;
   bool is_open(size_t unit) const { return arena_.units()[unit].gradients.defined(); }
 
-  // Gives the parameters of a unit gradients of zeros, or of what autograd has allocated and computed
+  // Gives the parameters of a unit gradients: zeros, or those that autograd has allocated and computed
   // meanwhile.
   void open(size_t unit);
-  // Takes them away.
+  // Removes the gradients of the unit's parameters.
   void close(size_t unit);
   void open_all();
   void close_all();

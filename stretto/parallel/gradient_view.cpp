@@ -31,7 +31,7 @@ NamedTensors GradientView::by_name(double factor) const {
   const Arena& arena = engine_->arena;
   if (arena.gradients_are_sharded()) return {};
   const Tensor all = arena.gradients({0, arena.elements()}) * factor;
-  // Each rank has those of its shard, and zeros elsewhere.
+  // Each rank has the gradients of its shard, and zeros elsewhere.
   if (engine_->reducer.sums_to_owners()) engine_->ranks.shard.all_reduce(all).wait();
   NamedTensors named;
   for (const Arena::Parameter& parameter : arena.parameters()) {

@@ -22,14 +22,15 @@ class GradientView {
 
   // [N] those that this rank has: all, or its shard (EngineOptions::gradients_to_owners).
   Tensor held() const;
-  // Multiplied by `factor`, by parameter, on every rank; {} where gradients are sharded. Collective.
+  // The gradients multiplied by `factor`, by parameter, on every rank; {} where gradients are sharded.
+  // Collective.
   NamedTensors by_name(double factor) const;
 
   void scale(double factor);
   void clamp(double limit);  // each element to [-limit, limit]
   void clear();
-  // Zeroes those of the parameters for whose index in EngineFacts::tensors `which` returns true, on every
-  // rank.
+  // Zeroes the gradients of the parameters for whose index in EngineFacts::tensors `which` returns true, on
+  // every rank.
   void clear(const std::function<bool(size_t parameter)>& which);
 
   // Replaces gradients that were dropped (zero_grad() of a module, with its default) by zeros. Returns their

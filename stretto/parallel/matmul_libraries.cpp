@@ -84,7 +84,7 @@ std::filesystem::path cache_file(const std::filesystem::path& folder, const nloh
   return folder / ("products-" + hash128_hex(key.dump()).substr(0, 16) + ".json");
 }
 
-// Nothing where there is no such file; one that cannot be read is measured again.
+// Returns nullopt, so that libraries are measured, if there is no such file or it cannot be read.
 std::optional<MeasuredChoice> read_cache(const std::filesystem::path& folder, const nlohmann::json& key) {
   if (folder.empty()) return std::nullopt;
   try {
@@ -209,7 +209,7 @@ void MatmulLibraries::choose_here(const std::vector<LinearMaps>& timed) {
     measured = kernels::choose_by_time(timed, options_.dtype, options_.rows, options_.timer);
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     reason_ = fmt::format("measured in {:.0f} ms", took.count());
-    // A later run on an idle machine may find out.
+    // A later run on an idle machine may measure without contradictions.
     measured->is_certain ? write_cache(options_.cache, key, *measured)
                          : void(reason_ += " with contradictory results, so not cached");
   }

@@ -23,7 +23,7 @@ struct MatmulOptions {
   at::ScalarType dtype = at::kFloat;    // of the operands
   int64_t rows = 256;                   // of a product: tokens per micro-batch of a rank
   std::filesystem::path cache = {};     // folder that keeps what was measured for later runs; empty: none
-  bool reference = false;               // ATen's operators, whatever the wish
+  bool reference = false;               // ATen's operators, regardless of the request
   kernels::MatmulTimer timer = {};      // for tests
   OptionNames names = {};
 };
@@ -45,8 +45,7 @@ class MatmulLibraries {
   std::string describe() const;
 
   void add_state(State& state) const;
-  // Takes over the libraries of the run that wrote `state`, unless the wish is another, and logs what is not
-  // as it was.
+  // Uses the libraries of the run that wrote `state`, unless another one is requested, and logs differences.
   void resume(const State& state);
 
  private:

@@ -269,7 +269,7 @@ void Reducer::keep_owned(const Bucket& bucket) {
   bucket.is_last ? scratch_.close(bucket.unit) : scratch_.release(bucket.unit, bucket.range);
 }
 
-// Zeros in the part of `range` that other ranks own.
+// Zeroes the parts of `range` that other ranks own.
 void Reducer::clear_foreign(Range range) {
   for (const Range& foreign : {range & Range{0, held_.begin}, range & Range{held_.end, arena_.elements()}}) {
     if (foreign.size() == 0) continue;

@@ -91,10 +91,11 @@ class Reducer {
   // Whether all gradients that this rank has are finite, reduced or not.
   bool all_finite() const;
 
-  // After a step: zeroes the gradients; or: the optimizer has zeroed them in the pass that used them.
+  // Ends a step: zeroes the gradients, or records that the optimizer has zeroed them in the pass that used
+  // them.
   void zero_gradients();
   void gradients_were_zeroed();
-  // Zeroes that of one parameter, by its index. REQUIRES: phase idle.
+  // Zeroes the gradient of one parameter, by its index. REQUIRES: phase idle.
   void zero_gradient(size_t parameter);
 
   // Sparse tables in the order of parameters.

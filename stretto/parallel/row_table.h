@@ -34,7 +34,7 @@ class RowTable : public nn::RowObserver {
   void start_reduction();
   void finish_reduction();
 
-  // After a reduction: the rows that have a gradient on any rank, ascending, and the sum of squares of those
+  // The rows that have a gradient on any rank after a reduction, ascending, and the sum of squares of those
   // gradients that this rank holds.
   std::span<const int64_t> rows() const { return rows_; }
   double sum_of_squares() const;
@@ -52,8 +52,8 @@ class RowTable : public nn::RowObserver {
   };
   void find_rows();
   Tensor row_index() const;
-  // Whether the gradient is this rank's alone to keep and lies in the arena; else it is added to what is held
-  // there.
+  // Whether only this rank keeps the gradient and it lies in the arena; otherwise it is added to what the
+  // arena holds.
   bool is_in_place() const;
   std::vector<HeldRows> held_rows() const;
 

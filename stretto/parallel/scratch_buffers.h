@@ -7,19 +7,20 @@
 
 namespace stretto {
 
-// Buffers that are needed for a short time, again and again, in similar sizes: kept when they are given back.
+// Keeps buffers that are needed repeatedly, for a short time and in similar sizes.
 class ScratchBuffers {
  public:
-  // Above this size a buffer's pages should be given back to the system while it is not in use: the time to
-  // get them again is small beside that of computing with as many elements (an embedding table's), the memory
-  // is not.
+  // Above this size a buffer's pages should be given back to the system while it is not in use: getting them
+  // again takes little time compared with computing on that many elements (those of an embedding table),
+  // whereas the memory matters.
   static constexpr size_t largest_kept_bytes = size_t{32} << 20;
 
   explicit ScratchBuffers(std::function<Tensor(int64_t elements)> allocate)
       : allocate_(std::move(allocate)) {}
 
-  // One of at least `elements` and at most twice as many, with the values it was given back with. If none
-  // fits, the largest is freed for a new one, so that sizes that no longer occur do not add up.
+  // A buffer of at least `elements` and at most twice as many, with the values that it had when it was
+  // returned. If none fits, the largest one is freed for a new one, so that buffers of sizes that no longer
+  // occur do not accumulate.
   Tensor take(int64_t elements) {
     const auto fitting = free_.lower_bound(elements);
     if (fitting != free_.end() && fitting->first <= 2 * elements) return free_.extract(fitting).mapped();

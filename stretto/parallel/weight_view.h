@@ -11,7 +11,7 @@ namespace stretto {
 
 struct EngineParts;
 
-// While it lives, the module holds the averaged weights. Collective at both ends.
+// While it exists, the module holds the averaged weights. Collective at both ends.
 class [[nodiscard]] AveragedWeights {
  public:
   ~AveragedWeights() noexcept(false);
@@ -43,8 +43,8 @@ class WeightView {
   // The first trainable parameter whose weights hold NaN or infinity, or "". Collective.
   std::string first_nonfinite();
 
-  // Exchanges the weights and their average, for evaluating or saving it, until the result is destroyed.
-  // `use`: false, and engines that keep no average: does nothing.
+  // Exchanges the weights and their average, for evaluating or saving it, until the result is destroyed. Does
+  // nothing if `use` is false or the engine keeps no average.
   AveragedWeights averaged(bool use);
 
   // Hash of a few elements of each trainable parameter, of which any step changes some; 0 on other devices

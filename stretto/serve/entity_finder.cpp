@@ -11,7 +11,7 @@
 namespace stretto {
 namespace {
 
-// Makes offsets in words offsets in the text, in which a space follows each word.
+// Converts offsets in words to offsets in the text, in which a space follows each word.
 void move_into_text(const std::vector<std::string>& words, std::vector<text::Encoding>& windows) {
   std::vector<uint32_t> starts;
   uint32_t start = 0;
@@ -56,7 +56,7 @@ std::vector<text::Offset> places_of_words(std::span<const text::Encoding> window
 
 }  // namespace
 
-// What is tagged in an input: its words, or each token as a word.
+// The units that are tagged in an input: its words, or each token as a word.
 struct EntityFinder::Sample {
   std::vector<text::Encoding> windows;  // offsets are those in the text
   std::vector<text::Offset> places;     // of each word in the text
@@ -75,8 +75,8 @@ EntityFinder::EntityFinder(const std::filesystem::path& folder, const PipelineOp
   inputs_ = {text::Characters(reader.characters), reader.whole_words, words_ ? &*words_ : nullptr};
 }
 
-// Byte-level BPE reads words with a space in front, as in training, also where the folder says that texts
-// have none.
+// Byte-level BPE reads words with a space in front, as in training, even if the folder's settings add none to
+// texts.
 const text::Tokenizer& EntityFinder::tokenizer_of_words() const {
   std::call_once(split_loaded_,
                  [&] { split_.emplace(text::Tokenizer::load(served_.folder, {.add_prefix_space = true})); });

@@ -75,7 +75,8 @@ std::vector<std::string> words_of(std::string_view bytes) {
   return {words.begin(), words.end()};
 }
 
-// Other keys than those of `kind` may belong to the data set; what looks like one of them is a typing error.
+// Keys other than those of `kind` may belong to the data set; a key that is similar to one of them is a
+// typing error.
 void refuse_misspelt_keys(const nlohmann::json& object, InputKind kind, const std::string& place) {
   const std::vector<std::string> known = keys_of(kind);
   for (const auto& [key, _] : object.items()) {

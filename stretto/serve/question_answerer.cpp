@@ -57,7 +57,7 @@ text::Offset whole_words(const text::Encoding& window, const data::AnswerSpan& s
   return {window.offsets[first].begin, window.offsets[last].end};
 }
 
-// Before the model is loaded.
+// Called before the model is loaded.
 const PipelineOptions& checked(const PipelineOptions& options) {
   const int64_t answers = options.top_k.value_or(1);
   if (answers < 1 || answers > most_answers)

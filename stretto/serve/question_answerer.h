@@ -11,10 +11,10 @@
 
 namespace stretto {
 
-// Answers questions from their contexts with a model folder, as Hugging Face's question-answering pipeline:
-// contexts are split into windows of up to 384 tokens that share 128, but at most half of what the question
-// leaves; answers have up to 15 tokens, are extended to whole words, and are merged over windows. A question
-// is read without its leading white space, as in training.
+// Answers questions from their contexts with a model folder, as Hugging Face's question-answering pipeline
+// does: contexts are split into windows of up to 384 tokens; consecutive windows share 128 tokens, but at
+// most half of what the question leaves; answers have up to 15 tokens, are extended to whole words, and are
+// merged over windows. A question is read without its leading white space, as in training.
 class QuestionAnswerer : public Pipeline {
  public:
   // Throws DataError if weights are missing in the folder or not finite.

@@ -9,7 +9,7 @@
 
 namespace stretto {
 
-// A trained model folder, loaded for inference: what pipelines have in common.
+// A trained model folder, loaded for inference; the common part of pipelines.
 struct ServedModel {
   // Throws DataError if weights are missing in the folder or not finite.
   ServedModel(const std::filesystem::path& folder, const std::string& head, const PipelineOptions& options,

@@ -31,7 +31,7 @@ Tensor classification_rows(const Tensor& logits, const Tensor& labels, ProblemTy
 // What a model predicted for a data set.
 class ClassificationResults {
  public:
-  // `rows`: those of all samples, on CPU; `labels`: names of the classes.
+  // `rows`: the rows of all samples, on the CPU; `labels`: names of the classes.
   ClassificationResults(const Tensor& rows, std::vector<std::string> labels, ClassificationSettings settings);
 
   bool has_labels() const { return has_labels_; }

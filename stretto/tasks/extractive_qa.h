@@ -9,7 +9,7 @@
 
 namespace stretto {
 
-// Fine-tunes a model with two scores on each token, whether the answer begins and whether it ends there, on
+// Fine-tunes a model with two scores for each token, whether the answer begins and whether it ends there, on
 // the packed batches of a data::QuestionDataset (Devlin et al. 2019, section 4.2).
 class ExtractiveQa : public ModelModule {
  public:
@@ -48,10 +48,10 @@ class ExtractiveQa : public ModelModule {
 nlohmann::ordered_json squad_scores(const corpus::QuestionSet& questions,
                                     std::span<const QuestionAnswers> answers, bool null_answers);
 
-// The scores of each sequence of a packed batch: [T, 2] -> [B, longest, 2], -inf behind its end.
+// The scores of each sequence of a packed batch: [T, 2] -> [B, longest, 2], -inf after its end.
 Tensor scores_by_sequence(const Tensor& logits, const Batch& batch);
 
-// The rows of validation_step. scores as of scores_by_sequence; returns [B, 2 + 4 n_best]: the scores of
+// The rows of validation_step. `scores`: see scores_by_sequence. Returns [B, 2 + 4 n_best]: the scores of
 // token 0, then pairs of token and score.
 Tensor best_tokens(const Tensor& scores, int64_t n_best);
 WindowScores window_scores(std::span<const double> row);

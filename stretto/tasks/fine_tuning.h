@@ -15,7 +15,7 @@
 
 namespace stretto {
 
-// What messages call parts of a task.
+// The names of a task's parts in messages.
 struct FineTuningNames {
   std::string head;         // "classification": the model has no classification head
   std::string unlabelled;   // "has no tags": FILE has no tags: predictions only
@@ -28,16 +28,16 @@ struct StartingModel {
   std::filesystem::path tokenizer;
 };
 
-// What a test has found, besides the predictions.
+// The results of a test, besides the predictions.
 struct TestResults {
   nlohmann::ordered_json record = {};   // test_results.json
   std::vector<std::string> lines = {};  // logged after the metrics; empty ones are not
 };
 
-// What FineTuning does without knowing its corpus, dataset and Module.
+// The part of FineTuning that does not depend on its corpus, dataset and Module.
 class FineTuningProgram : public Task {
  protected:
-  // A data file that a rank has read: to be the same on all ranks.
+  // A data file that a rank has read; it must be the same on all ranks.
   struct ReadFile {
     std::string setting;  // "data.train"
     std::string content_hash;
@@ -131,17 +131,17 @@ class FineTuning : public FineTuningProgram {
   // is_scored: predictions are compared with the corpus.
   virtual std::unique_ptr<Data> tokenize(const Corpus& corpus, const TextModel& model,
                                          const text::Tokenizer& tokenizer, bool is_scored) const = 0;
-  // Logs what the samples are, on rank 0.
+  // Logs a description of the samples, on rank 0.
   virtual void describe(const Corpus& corpus, const Data& dataset) const = 0;
 
-  // The dataset is evaluated from now on.
+  // Sets the dataset that is evaluated from now on.
   virtual void evaluate_on(Tuned&, const Corpus&, const Data&) const {}
   // Whether evaluations during training read the validation corpus; else its memory is freed.
   virtual bool evaluations_read_corpus() const { return false; }
   virtual void before_fit(Tuned&, const Data& /*train*/, const Data* /*validation*/) const {}
 
-  // Writes the predictions of a test, on rank 0. metrics: empty if the corpus has no labels; then no results
-  // are needed.
+  // Writes the predictions of a test, on rank 0. `metrics`: empty if the corpus has no labels; no results are
+  // then needed.
   virtual TestResults write_results(const Corpus& corpus, const Tuned& module, const Tensor& rows,
                                     const Metrics& metrics) const = 0;
 

@@ -11,7 +11,7 @@
 
 namespace stretto {
 
-// A Module that fine-tunes a bundled or added model with a head, from and to Hugging Face's model folders.
+// A Module that fine-tunes a bundled or added model with a head, from and into Hugging Face model folders.
 // Derived classes define the steps and metrics.
 class ModelModule : public Module {
  public:

@@ -13,17 +13,17 @@
 
 namespace stretto {
 
-// Helpers of tasks.
+// Functions that several tasks use.
 
-// tokenizer.add_prefix_space. Unset: true for tasks on lists of words (TaskKind), for words of a byte-level
-// vocabulary are found only with a space in front of them; else as the tokenizer's files say.
+// tokenizer.add_prefix_space. Unset: true for tasks on lists of words (TaskKind), because a byte-level
+// vocabulary has words only with a space in front of them; else the setting of the tokenizer's files.
 std::optional<bool> prefix_space(const Recipe& recipe);
 
 // The tokenizer in `folder`, as the recipe's tokenizer section says.
 text::Tokenizer load_tokenizer(const Recipe& recipe, const std::filesystem::path& folder);
 
-// Removes what is behind the first `most` rows, sentences or questions of a file (data.max_train_samples and
-// its like).
+// Removes everything after the first `most` rows, sentences or questions of a file (data.max_train_samples
+// and its like).
 template <class Row>
 void keep_first(std::vector<Row>& rows, const std::optional<int64_t>& most) {
   if (most && *most < std::ssize(rows)) rows.erase(rows.begin() + *most, rows.end());

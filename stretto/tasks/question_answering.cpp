@@ -153,7 +153,7 @@ void QuestionAnswering::describe(const QuestionSet& set, const data::QuestionDat
             set.count_unanswerable(), counted(dataset.size(), "window"), recipe_.data.max_length);
 }
 
-// Refuses or leaves out questions whose answer is not where it is said to be.
+// Refuses or drops questions whose answer is not at the position that the file gives.
 void QuestionAnswering::handle_misplaced(QuestionSet& set) const {
   const auto misplaced = data::find_misplaced_answers(set);
   if (misplaced.empty()) return;

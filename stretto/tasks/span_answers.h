@@ -13,7 +13,7 @@
 
 namespace stretto {
 
-// What the model computed for one sample (a question with a window of its context).
+// The model's results for one sample (a question with a window of its context).
 struct WindowScores {
   // The scores of token 0, whose sum is the score that the window has no answer.
   double null_start = std::numeric_limits<double>::infinity(), null_end = 0;

@@ -25,7 +25,7 @@ namespace {
 
 using corpus::TaggedCorpus;
 
-// A word as a column of a CoNLL file: words of JSON Lines may hold any character.
+// A word as a column of a CoNLL file; words of JSON Lines may contain any character.
 std::string conll_column(std::string word) {
   for (char& c : word)
     if (c == '\t' || c == '\n' || c == '\r') c = ' ';
@@ -155,7 +155,7 @@ void TokenClassification::describe(const TaggedCorpus& corpus, const data::Tagge
                  corpus.name, counted(dataset.unpredicted_words(), "word"), recipe_.data.max_length);
 }
 
-// Numbers may be classes, but there are no spans by which precision, recall and f1 could be counted.
+// Numbers may be classes, but they form no spans for which precision, recall and f1 could be computed.
 void TokenClassification::warn_of_numbers(const TaggedCorpus& train) const {
   const auto names = train.tag_names();
   const auto is_number = [](const std::string& name) { return parse_int(name).has_value(); };
@@ -193,7 +193,7 @@ TokenTagging::LossOptions TokenClassification::loss_options(const TokenTagging& 
           settings_.loss_average == LossAverage::sentences};
 }
 
-// Settings that the model has no use for.
+// Refuses settings that the model does not use.
 void TokenClassification::check_model(const TextModel& model) const {
   const auto refuse = [&](const char* setting, const char* why) {
     throw ConfigError("{}: {}", recipe_.origins.label(std::string("token_classification.") + setting), why);

@@ -12,14 +12,14 @@
 
 namespace stretto {
 
-// Fine-tunes a model with a head on each token, on the packed batches of a data::TaggedDataset.
+// Fine-tunes a model with a token classification head on the packed batches of a data::TaggedDataset.
 class TokenTagging : public ModelModule {
  public:
   // The arguments are those of ModelModule. `tags`: the classes.
   TokenTagging(const ModelConfig& config, const std::vector<std::string>& tags, uint64_t seed,
                const ModelRegistry& models = bundled_models());
 
-  // What the losses are weighted by and divided by.
+  // The weights and the denominator of losses.
   struct LossOptions {
     std::vector<double> weights = {};  // of each tag; empty: 1 each
     bool per_sentence = false;         // the mean over sentences of sums, else over tokens or words
@@ -38,7 +38,7 @@ class TokenTagging : public ModelModule {
   Loss training_step(const Batch& batch, StepContext& context) override;
 
   // One row per sample: its index, the sum of its losses, the number of labels in it, and the best tag of
-  // each word, -1 behind the last one. REQUIRES: evaluate_on, with the dataset of the batch.
+  // each word, -1 after the last one. REQUIRES: evaluate_on, with the dataset of the batch.
   Tensor validation_step(const Batch& batch, StepContext& context) override;
 
   // loss; precision, recall, f1 and f1_macro of the spans and accuracy of the words, as by seqeval
@@ -49,7 +49,7 @@ class TokenTagging : public ModelModule {
   // The scores of each type of span in these sentences; "" if there are none.
   std::string table(const Tensor& rows) const override;
 
-  // The predicted tags of each sentence. Words without a token, or behind max_length, are outside.
+  // The predicted tags of each sentence. Words without a token, or beyond max_length, are outside.
   std::vector<std::vector<std::string>> predicted(const Tensor& rows) const;
   std::vector<std::vector<std::string>> gold() const;
 

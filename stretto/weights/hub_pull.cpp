@@ -141,7 +141,7 @@ class ContentHash {
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
 };
 
-// BLOB.incomplete, which this process alone writes to; what an earlier one has received stays.
+// BLOB.incomplete, which only this process writes to; it keeps the bytes that an earlier process received.
 class PartialFile {
  public:
   explicit PartialFile(std::filesystem::path path)

@@ -20,7 +20,7 @@ struct RemoteFile {
   bool sha256 = false;
 };
 
-// What a pull reports while it works.
+// The progress that a pull reports.
 struct PullEvents {
   std::function<void(const std::vector<RemoteFile>& files, int64_t bytes)> start =
       {};  // what is missing in the cache
@@ -40,10 +40,10 @@ struct Pulled {
 bool is_wanted(const std::string& name);
 
 // Fetches a model's files into the cache (weights/hub_cache.h) from $HF_ENDPOINT, https://huggingface.co if
-// it is not set, with the token $HF_TOKEN if there is one. A file of which a part is there is continued; each
-// is verified by its hash before it gets its name; refs/REVISION is written last. Throws ConfigError for a
-// model, revision or permission that does not exist, and with HF_HUB_OFFLINE=1; DataError for contents that
-// do not have the announced size and hash; HttpError; IoError.
+// it is not set, with the token $HF_TOKEN if there is one. A partial download is continued; each is verified
+// by its hash before it gets its name; refs/REVISION is written last. Throws ConfigError for a model,
+// revision or permission that does not exist, and with HF_HUB_OFFLINE=1; DataError for contents that do not
+// have the announced size and hash; HttpError; IoError.
 Pulled pull(const std::string& name, const PullOptions& options, const PullEvents& events);
 
 }  // namespace stretto::hub

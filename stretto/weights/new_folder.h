@@ -5,8 +5,8 @@
 
 namespace stretto::weights {
 
-// A folder that is written under another name, "<path>.partial", and appears under its own when all is in it.
-// Destruction before commit() removes it.
+// A folder that is written under another name, "<path>.partial", and appears under its own name when it is
+// complete. Destruction before commit() removes it.
 class NewFolder {
  public:
   // `what`: what is written, for messages. Throws ConfigError if `path` exists, IoError if it cannot be

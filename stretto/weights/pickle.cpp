@@ -12,7 +12,7 @@
 namespace stretto::weights {
 namespace {
 
-// What torch.save refers to by name.
+// The functions and types that torch.save refers to by name.
 enum class Known { ordered_dict, rebuild_tensor, rebuild_parameter, storage };
 
 struct Global {

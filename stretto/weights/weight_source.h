@@ -18,7 +18,7 @@ class WeightSource {
 
   const std::map<std::string, weights::SafetensorsEntry>& weights() const { return weights_; }
 
-  // Whether values of one dtype can be stored as another without loss: it is the same, or a wider one.
+  // Whether values of one dtype can be stored as another without loss: as the same or a wider one.
   static bool widens(const std::string& from, const std::string& to);
 
   // Fills `values` with the row-major elements of a weight from `first` on, as `dtype`. REQUIRES: the

@@ -78,7 +78,7 @@ class Zip {
     return end;
   }
 
-  // The entry of the directory at `at`, which is moved behind it.
+  // The entry of the directory at `at`, which is advanced past it.
   Entry take_entry(uint64_t& at) const {
     require(has_signature(at, "PK\1\2") && fits(at, entry_bytes));
     const auto method = number<uint16_t>(at + 10), name_bytes = number<uint16_t>(at + 28),

@@ -5,7 +5,7 @@
 namespace stretto {
 namespace {
 
-// Files in which encoder and decoder hold the word table.
+// The names of files in which encoder and decoder hold the word table.
 std::string current_table_name(const std::string& name) {
   return name.ends_with("coder.embed_tokens.weight") ? "model.shared.weight" : name;
 }

@@ -32,7 +32,7 @@ MlpOptions mlp_options(const BartConfig& config, int64_t inner, uint64_t site) {
           .activation = nn::activation(config.activation_function)};
 }
 
-// Each sequence moved by one token behind `start`: what the decoder reads to predict the sequence.
+// Each sequence shifted right by one token, after `start`: the decoder's input for predicting the sequence.
 Tensor shifted_right(const Tensor& ids, int64_t start, const nn::PackedLayout& layout) {
   return ids.roll(1).index_fill(0, layout.first_rows(), start);
 }

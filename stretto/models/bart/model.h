@@ -40,7 +40,7 @@ class BartDecoderLayer : public torch::nn::Module {
   MlpBlock mlp_;
 };
 
-// The embeddings of encoder or decoder but the word table, which both share: positions and norm.
+// The embeddings of encoder or decoder (positions and norm) without the word table, which both share.
 class BartPositions : public torch::nn::Module {
  public:
   BartPositions(const BartConfig& config, uint64_t site);
@@ -62,9 +62,9 @@ class BartModel : public torch::nn::Module {
  public:
   explicit BartModel(const BartConfig& config);
 
-  // Encodes the batch's input_ids [T], and decodes them again, each sequence shifted by one token behind
-  // decoder_start_token_id. Returns the decoder's hidden states of the last token of each sequence, [B, H]:
-  // the last layer skips the other tokens.
+  // Encodes the batch's input_ids [T], and decodes them again, each sequence shifted right by one token,
+  // after decoder_start_token_id. Returns the decoder's hidden states of the last token of each sequence, [B,
+  // H]: the last layer skips the other tokens.
   Tensor forward_last(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
 
  private:
@@ -79,8 +79,8 @@ class BartModel : public torch::nn::Module {
   std::vector<std::shared_ptr<nn::Sharded<BartDecoderLayer>>> decoder_;
 };
 
-// Hugging Face's BartForSequenceClassification: of the decoder's state at the end-of-sequence token, which
-// must be the last one of each text.
+// Hugging Face's BartForSequenceClassification, which classifies the decoder's state at the end-of-sequence
+// token, which must be the last one of each text.
 class BartForSequenceClassification : public TextModel {
  public:
   explicit BartForSequenceClassification(const BartConfig& config);

@@ -48,7 +48,7 @@ class BertModel : public torch::nn::Module {
   std::shared_ptr<nn::Linear> pooler_;  // null without one
 };
 
-// A BERT, RoBERTa or ELECTRA with a head: what does not depend on the head.
+// The part of a BERT, RoBERTa or ELECTRA with a head that does not depend on the head.
 class BertWithHead : public TextModel {
  public:
   // Hugging Face's values: normal(0, initializer_range); biases and the padding row are zero, weights of
@@ -67,7 +67,7 @@ class BertWithHead : public TextModel {
  protected:
   BertWithHead(const BertConfig& config, const std::string& head, bool sparse_words);
 
-  // dropout(x) before the head, or inside of it (`index` 1); x are the rows of `layout`.
+  // dropout(x) before the head, or inside of it (`index` 1). x: the rows of `layout`.
   Tensor head_dropout(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context,
                       uint64_t index = 0) const;
 
@@ -76,7 +76,7 @@ class BertWithHead : public TextModel {
   std::shared_ptr<BertModel> bert_;
 };
 
-// Hugging Face's BertForSequenceClassification: of the first token's pooled state.
+// Hugging Face's BertForSequenceClassification, which classifies the first token's pooled state.
 class BertForSequenceClassification : public BertWithHead {
  public:
   explicit BertForSequenceClassification(const BertConfig& config, bool sparse_words = true);
@@ -87,7 +87,7 @@ class BertForSequenceClassification : public BertWithHead {
 };
 
 // Sequence classification of the variants without a pooler (RobertaForSequenceClassification,
-// ElectraForSequenceClassification): of the first token's state, through a layer of the head.
+// ElectraForSequenceClassification), of the first token's state after a layer of the head.
 class BertWithLayeredClassifier : public BertWithHead {
  public:
   explicit BertWithLayeredClassifier(const BertConfig& config);
@@ -98,7 +98,7 @@ class BertWithLayeredClassifier : public BertWithHead {
   std::shared_ptr<nn::Linear> dense_, out_;
 };
 
-// Hugging Face's BertForTokenClassification: of each token's state.
+// Hugging Face's BertForTokenClassification, which classifies each token's state.
 class BertForTokenClassification : public BertWithHead {
  public:
   explicit BertForTokenClassification(const BertConfig& config);
@@ -108,7 +108,7 @@ class BertForTokenClassification : public BertWithHead {
   std::shared_ptr<nn::Linear> classifier_;
 };
 
-// Hugging Face's BertForQuestionAnswering: two scores of each token, without dropout.
+// Hugging Face's BertForQuestionAnswering, which computes two scores for each token, without dropout.
 class BertForQuestionAnswering : public BertWithHead {
  public:
   explicit BertForQuestionAnswering(const BertConfig& config);

@@ -13,8 +13,8 @@ Tensor exponents(int64_t width) { return at::arange(0, width, 2, at::kFloat) / s
 
 Tensor unscaled(double theta, int64_t width) { return at::pow(theta, exponents(width)).reciprocal(); }
 
-// Peng et al. 2023, section 3.2: frequencies that turn less than beta_slow times over the original length are
-// divided by the factor, those that turn more than beta_fast times are not, with a ramp between the two.
+// Peng et al. 2023, section 3.2: frequencies with fewer than beta_slow rotations over the original length are
+// divided by the factor, those with more than beta_fast rotations are not, with a ramp between the two.
 Tensor yarn(const RopeParameters& rope, int64_t width) {
   const auto columns = static_cast<double>(width);
   const auto column_of = [&](double turns) {

@@ -8,7 +8,7 @@ namespace stretto {
 // The rotary positions of a model.
 class Rope {
  public:
-  // `width`: the columns of a head that are turned.
+  // `width`: the number of columns of a head that are rotated.
   Rope(const RopeParameters& parameters, int64_t width) : parameters_(parameters), width_(width) {}
 
   // The angles at the rows of `layout`, for heads of type `dtype`. Where the frequencies depend on the length

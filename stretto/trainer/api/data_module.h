@@ -29,8 +29,8 @@ class DataModule {
   // Opens what the stage needs. Called on every rank.
   virtual void setup(Stage /*stage*/, const DataParallelRank& /*ranks*/) {}
 
-  // Null: there are none. fit() needs train(), test() and predict() theirs. The Trainer divides a dataset
-  // among the ranks, so each rank returns all of it.
+  // The datasets; null if there is none. fit() needs train(), test() needs test(), and predict() needs
+  // predict(). The Trainer divides a dataset among the ranks, so each rank returns all of it.
   virtual const data::Dataset* train() { return nullptr; }
   virtual const data::Dataset* validation() { return nullptr; }
   // Further validation sets by name, as Trainer::add_validation().

@@ -55,7 +55,7 @@ class Metric {
   bool counts_ = false;
 };
 
-// While it lives, updates of these metrics count.
+// While it exists, updates of these metrics count.
 class EvaluatedMetrics {
  public:
   explicit EvaluatedMetrics(const std::vector<std::shared_ptr<Metric>>& metrics);

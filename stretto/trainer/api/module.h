@@ -98,7 +98,7 @@ class Module {
   // Settings of the model that affect computation: a run can be resumed only if each value is unchanged.
   virtual nlohmann::json model_config() const { return nlohmann::json::object(); }
 
-  // The source that parameters_from() registered: once, then null.
+  // The source that parameters_from() registered; null on later calls.
   std::unique_ptr<const TensorSource> take_source() { return std::move(source_); }
 
   // The registered teachers, in order.

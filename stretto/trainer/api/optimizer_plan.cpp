@@ -21,7 +21,7 @@ void resolve_mode(const Recipe& recipe, SchedulerConfig& scheduler) {
   options.mode = Monitor("scheduler.monitor", metric, mode).larger_is_better() ? "max" : "min";
 }
 
-// num_warmup_steps from num_warmup_samples, rounded up.
+// Sets num_warmup_steps from num_warmup_samples, rounded up.
 void resolve_warmup(int64_t global_batch_size, SchedulerConfig& scheduler) {
   if (!scheduler.num_warmup_samples || global_batch_size == 0) return;
   const auto fields = settings::fields_of(scheduler);

@@ -9,15 +9,16 @@
 namespace stretto {
 
 // Combines the groups of Module::configure_optimizers with the section `parameters` of the recipe: one group
-// for each parameter that a rule of the recipe concerns, before the module's. Rules multiply learning rate
-// factors; of weight decay and of being frozen, the recipe's rules decide. Throws ConfigError for a pattern
-// that no parameter's name matches, with the names, and for layer_decay on a module without numbered blocks.
+// for each parameter that a rule of the recipe concerns, before the module's. Learning rate factors are
+// multiplied; for weight decay and freezing, the recipe's rules take precedence. Throws ConfigError for a
+// pattern that no parameter's name matches, with the names, and for layer_decay on a module without numbered
+// blocks.
 std::vector<ParameterGroup> combine_groups(torch::nn::Module& module, const Recipe& recipe,
                                            std::vector<ParameterGroup> of_module);
 
 // The table of the groups for the start of a run: a line for each combination of learning rate and weight
-// decay, with the number of tensors and elements. `lr`: of the optimizer, whose name says whether there is a
-// weight decay at all.
+// decay, with the number of tensors and elements. `lr`: the rate of the optimizer, whose type determines
+// whether it has weight decay.
 std::string describe_groups(const ModuleTensors& tensors, double lr, const std::string& optimizer);
 
 // The depth of each parameter for layer_decay, from its name in registration order: 0 for what comes before

@@ -60,7 +60,7 @@ class MeanMetric : public Metric {
   std::string name_;
 };
 
-// exp of the mean loss per token.
+// The exponential of the mean loss per token.
 class PerplexityMetric : public MeanMetric {
  public:
   explicit PerplexityMetric(std::string name = "perplexity") : MeanMetric(name), name_(std::move(name)) {}
@@ -104,7 +104,7 @@ class SumMetric : public Metric {
   std::function<Metrics(const Tensor&)> compute_;
 };
 
-// The same of rows, which are needed together.
+// A metric by a function of the rows of all samples.
 class RowMetric : public Metric {
  public:
   // `compute` gets the rows of all samples [N, columns], float64, in no particular order.

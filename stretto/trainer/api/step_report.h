@@ -43,8 +43,8 @@ struct StepReport {
   int64_t samples = 0;  // of the global batch
   int64_t tokens = 0;
   double seconds = 0;        // duration on this rank
-  double communication = 0;  // s of these that this rank spent in communication only
-  double data_wait = 0;      // s of these that this rank spent on making its batches
+  double communication = 0;  // seconds of these that this rank spent in communication only
+  double data_wait = 0;      // seconds of these that this rank spent on making its batches
   bool epoch_ends = false;
   Requests requests;     // by any rank, before this step's reduction; of a rollback too
   bool taken = true;     // false: it was skipped, and its loss may not be finite

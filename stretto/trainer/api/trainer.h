@@ -110,7 +110,7 @@ class Trainer {
   std::vector<std::shared_ptr<Callback>> callbacks_;
   std::vector<std::shared_ptr<Tracker>> trackers_;
   std::vector<ModelRule> model_rules_;
-  std::vector<std::pair<std::string, const data::Dataset*>> validation_sets_;  // beside that of fit()
+  std::vector<std::pair<std::string, const data::Dataset*>> validation_sets_;  // besides that of fit()
 };
 
 }  // namespace stretto

@@ -13,10 +13,10 @@ namespace stretto {
 // kept in memory and written at the next opportunity. If that fails too, the run fails at its end.
 class ModelSaver {
  public:
-  // Both must outlive it. `name`: of the model's folder in the run folder.
+  // Both must outlive it. `name`: the model's folder in the run folder.
   ModelSaver(const RunFolder& folder, const Module& module, std::string name = "model");
 
-  // Writes these weights, or keeps a copy of them for retry() and logs the reason. `state`: as
+  // Writes these weights, or keeps a copy of them for retry() and logs the reason. `state`: see
   // RunFolder::save_model().
   void save(const ListedSource& weights, const nlohmann::ordered_json& state = nullptr);
 

@@ -85,7 +85,7 @@ void require_same_settings(const Recipe& recipe, const checkpoint_format::Manife
   for (const std::string& name : names) {
     const nlohmann::json& earlier = before.contains(name) ? before : defaults;
     const std::string then = show(earlier, name), here = show(now, name);
-    // A setting may be a whole number in older checkpoints, and another one since.
+    // Older checkpoints store some settings as whole numbers, which now have other types.
     const bool same =
         then == here || (earlier.contains(name) && now.contains(name) && earlier[name] == now[name]);
     if (same || may_change_on_resume(name)) continue;
@@ -109,7 +109,7 @@ bool is_of_run(const Recipe& recipe, const std::filesystem::path& checkpoint) {
   return std::filesystem::equivalent(real.parent_path(), checkpoints_of(recipe), failed);
 }
 
-// The one that `find` returns at rank 0.
+// The checkpoint that `find` returns on rank 0.
 std::unique_ptr<RunCheckpoint> open_checkpoint(
     const Recipe& recipe, const Mesh& mesh,
     const std::function<std::optional<checkpoint_format::Checkpoint>()>& find) {

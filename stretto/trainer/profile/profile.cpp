@@ -22,7 +22,7 @@ constexpr std::array<ShownPhase, 6> shown_phases = {{{phase::data, "data"},
                                                      {phase::wait, "waiting for communication"},
                                                      {phase::optimizer, "optimizer"}}};
 
-// Seconds in which a shape of the floor is timed.
+// The time spent on measuring a shape, in s.
 constexpr std::chrono::duration<double> seconds_per_shape{0.03};
 constexpr int rounds_per_shape = 10;
 

@@ -22,7 +22,7 @@ struct TimedEvent {
 };
 
 // The product of stretto's layers that an event of this name recorded, from the shapes and the type of its
-// operands; nothing for other events.
+// operands; nullopt for other events.
 std::optional<kernels::MatmulShape> layer_product(std::string_view name,
                                                   std::span<const std::vector<int64_t>> shapes,
                                                   std::string_view dtype);

@@ -10,8 +10,8 @@ namespace stretto {
 // What a rank measured in the steps of a record.
 struct RankUse {
   double seconds = 0;        // in steps
-  double communication = 0;  // s of these only in communication
-  double data_wait = 0;      // s of these on making batches
+  double communication = 0;  // seconds of these in communication only
+  double data_wait = 0;      // seconds of these on making batches
 };
 
 // The values of all ranks together, on rank 0; empty on the others:

@@ -31,7 +31,7 @@ class StepLog {
   // Starts after `steps_done` of `total_steps`.
   void begin(int64_t steps_done, int64_t total_steps);
 
-  // Whether this rank requests a record after the next step: with an interval of time.
+  // Whether this rank requests a record after the next step, because an interval of time has passed.
   bool requested() const { return log_every_.requested(); }
 
   // Whether a record follows this step, by track.log_every; `evaluation` as in Recurrence::due().

@@ -21,11 +21,11 @@ struct ComputePrecision {
 // without such layers keep fp32 parameters and compute under autocast; modules with both kinds have both.
 ComputePrecision compute_precision(const torch::nn::Module& module, Precision precision);
 
-// The same for the start of a run: "fp32", "bf16 (autocast)"; also where the processor lacks the
+// The precision as text for the start of a run: "fp32", "bf16 (autocast)"; also where the processor lacks the
 // instructions. `precision`: training.precision.
 std::string describe_precision(Precision precision, const ComputePrecision& compute, at::Device device);
 
-// While it lives, the parameters and buffers of `module` are copies in the type that forward reads in
+// While it exists, the parameters and buffers of `module` are copies in the type that forward reads in
 // training.
 class ComputeCopies {
  public:

@@ -34,9 +34,9 @@ int64_t evaluation_batch_size(const Recipe& recipe);
 Evaluation evaluate(Module& module, const data::Dataset& dataset, const Mesh& mesh,
                     const EvaluationOptions& options);
 
-// The same of a module that is not in a training run, in training.precision as in one; its tensors are
-// afterwards what they were, on `device` in fp32 or fp64. `place`: the module in messages, its folder. Throws
-// DataError unless all parameters are finite, or checkpoint.allow_nonfinite is set. Collective.
+// Evaluates a module that is not in a training run, in training.precision. Afterwards its tensors have their
+// earlier values, on `device` in fp32 or fp64. `place`: the module in messages, its folder. Throws DataError
+// unless all parameters are finite, or checkpoint.allow_nonfinite is set. Collective.
 Evaluation evaluate_alone(const Recipe& recipe, const std::string& place, Module& module,
                           const data::Dataset& dataset, const Mesh& mesh, at::Device device,
                           EvaluationStep step);

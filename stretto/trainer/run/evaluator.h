@@ -26,7 +26,7 @@ class Evaluator {
 
   // Whether there are evaluations at all.
   bool in_use() const { return !sets_.empty(); }
-  // Whether this rank requests one after the next step: with an interval of time.
+  // Whether this rank requests an evaluation after the next step, because an interval of time has passed.
   bool requested() const { return in_use() && every_.requested(); }
   // The number of the evaluation that follows this step, 1 for the first; nullopt if none does. `last`: the
   // run is complete.

@@ -91,7 +91,8 @@ void Fit::prepare_callbacks() {
   });
 }
 
-// Before the first step. evaluate.sanity_steps: mistakes in validation_step and metrics() end the run here.
+// Runs evaluate.sanity_steps before the first step, so that mistakes in validation_step and metrics() end the
+// run here.
 void Fit::evaluate_at_start() {
   if (!evaluator_.in_use()) return;
   if (const auto metrics = evaluator_.check()) {

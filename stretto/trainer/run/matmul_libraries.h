@@ -10,7 +10,7 @@ namespace stretto {
 
 // Chooses the libraries of the matrix products of `module` in `precision`, as training.products and
 // training.kernels say, for micro-batches of `samples` samples per rank; the same on the ranks that compute
-// the same layers. Nothing on devices other than the CPU. Collective.
+// the same layers. Returns nullopt for devices other than the CPU. Collective.
 std::optional<MatmulLibraries> choose_matmul_libraries(const Recipe& recipe, const torch::nn::Module& module,
                                                        const data::Dataset& dataset, int64_t samples,
                                                        Precision precision, const Mesh& mesh,

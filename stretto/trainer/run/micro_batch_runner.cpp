@@ -50,8 +50,7 @@ MicroBatchRunner::MicroBatchRunner(Module& module, const data::Dataset& dataset,
                                    MicroBatchOptions options)
     : module_(module), dataset_(dataset), mesh_(mesh), options_(std::move(options)) {}
 
-// Calls step(), and use() with what it returned; of a micro-batch that is skipped, use() with an empty
-// Output.
+// Calls step(), and use() with its result; for a skipped micro-batch, calls use() with an empty Output.
 template <class Output>
 void MicroBatchRunner::each(const data::GlobalBatch& batch, const PassInfo& info, bool idle_runs,
                             LoggedWindows& logged, const std::function<Output(Pass&)>& step,
@@ -135,7 +134,7 @@ StepTotals MicroBatchRunner::by_hand(const data::GlobalBatch& batch, const PassI
 
 void MicroBatchRunner::evaluate(const data::GlobalBatch& batch, const PassInfo& info, EvaluationStep step,
                                 EvaluatedMetrics& objects, LoggedWindows& logged, const UseRows& use_rows) {
-  // Around all micro-batches, so that autocast casts each parameter once.
+  // The guard encloses all micro-batches, so that autocast casts each parameter once.
   std::optional<Autocast> autocast;
   if (options_.autocast) autocast.emplace(options_.device.type(), *options_.autocast);
   const auto run = [&](Pass& pass) {

@@ -45,10 +45,10 @@ class MicroBatchRunner {
   // The references must outlive the runner.
   MicroBatchRunner(Module& module, const data::Dataset& dataset, const Mesh& mesh, MicroBatchOptions options);
 
-  // Forward and backward of each micro-batch. `reduce`: last, by which the gradients are summed over the
-  // ranks while the last backward runs, until Engine::finish(); or never. Values that steps log are added to
-  // `logged`. Returns this rank's totals, without requests. Throws Error or ShapeError for a loss that is
-  // none. Collective unless `reduce` is never.
+  // Forward and backward of each micro-batch. `reduce`: with `last`, the gradients are summed over the ranks
+  // from the last backward to Engine::finish(); with `never`, they are not summed. Values that steps log are
+  // added to `logged`. Returns this rank's totals, without requests. Throws Error or ShapeError for an
+  // invalid loss. Collective unless `reduce` is never.
   StepTotals train(const data::GlobalBatch& batch, const PassInfo& info, Engine& engine,
                    LoggedWindows& logged, Reduce reduce = Reduce::last);
 

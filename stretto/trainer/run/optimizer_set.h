@@ -27,8 +27,8 @@ class OptimizerSet : public optim::Optimizer {
   optim::Schedule& schedule(size_t index) { return *parts_[index].schedule; }
   size_t size() const { return parts_.size(); }
 
-  // The optimizer that the next steps are of, and whether it has a parameter. The caller zeroes the gradients
-  // of all other parameters before a step.
+  // Selects the optimizer that steps next; selected_has() returns whether it has a parameter. The caller
+  // zeroes the gradients of all other parameters before a step.
   void select(size_t index) { selected_ = index; }
   bool selected_has(const std::string& parameter) const { return owner_of(parameter) == selected_; }
 

@@ -17,14 +17,14 @@ class Recurrence {
 
   const Interval& every() const { return every_; }
 
-  // Whether this rank requests it with the next step, because the time is over.
+  // Whether this rank requests it with the next step, because the interval of time has passed.
   bool requested() const;
 
   // Whether it happens after this step. `requested`: by rank 0, before the step. `evaluation`: the number of
   // the evaluation that follows the step, 1 for the first of the run; nullopt if none does.
   bool due(const StepReport& report, bool requested, std::optional<int64_t> evaluation = {}) const;
 
-  // It has happened: the time is measured from now on.
+  // Call it when it has happened: the interval of time starts again.
   void restart() { since_ = Clock::now(); }
 
  private:

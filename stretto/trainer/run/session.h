@@ -29,7 +29,7 @@
 
 namespace stretto {
 
-// What a run is made of. All references must outlive its session.
+// The parts from which a run is made. All references must outlive its session.
 struct SessionParts {
   const Recipe& recipe;
   const Mesh& mesh;  // by make_mesh()
@@ -43,8 +43,8 @@ struct SessionParts {
   std::vector<ModelRule> rules = {};  // of the models to keep besides model/
 };
 
-// What a run is: its parts, and their state as one table. TrainingRun takes its steps; Fit decides what
-// happens between them.
+// A run: its parts, and their state as one table. TrainingRun takes its steps; Fit decides what happens
+// between them.
 struct Session {
   // Starts a run. Called by make_session() with the plan of `parts` and the source of the parameters' values,
   // null if the module holds them.
@@ -59,7 +59,7 @@ struct Session {
   // Everything that the next step depends on, to be saved: a table over live memory. Collective.
   State state();
 
-  // Continues from `source`, whatever was done since; a part that it has no entry of stays as it is. World
+  // Continues from `source`, regardless of the steps since; parts without an entry in it are unchanged. World
   // size and batch sizes may differ from those of the run that saved. Throws ConfigError where model or data
   // are not those of that run, DataError where the source is malformed. Collective.
   void restore(StateSource& source);

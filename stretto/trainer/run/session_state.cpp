@@ -55,8 +55,8 @@ struct TrainLoss {
 
 }  // namespace
 
-// The one list of the parts with state, in the order in which they take it over: those that refuse that of
-// another run come first.
+// The parts with state, in the order in which they restore it: parts that refuse the state of another run
+// come first.
 template <class Use>
 void Session::each_part(const Use& use) {
   use(ModelIdentity{module});

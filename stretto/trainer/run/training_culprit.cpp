@@ -3,7 +3,7 @@
 
 #include "stretto/trainer/run/training_run.h"
 
-// Which rank and parameter a step fails by.
+// Finds the rank and the parameter by which a step fails.
 namespace stretto {
 
 // The reduction has replaced this rank's own gradient, so its part of the step is computed again, without

@@ -117,8 +117,8 @@ void TrainingRun::step_once(const data::GlobalBatch& batch, const Requests& requ
   }
 }
 
-// The factor by which the optimizer multiplies gradients that are sums over `count` samples. `norm` is
-// theirs.
+// The factor by which the optimizer multiplies gradients that are sums over `count` samples. `norm`: the norm
+// of these sums.
 double TrainingRun::clip_gradients(double norm, double count) {
   if (training_.max_grad_value) {
     engine_.gradients().clamp(*training_.max_grad_value * count);
@@ -127,7 +127,7 @@ double TrainingRun::clip_gradients(double norm, double count) {
   return clip_scale(norm / count, training_.max_grad_norm) / count;
 }
 
-// What the modules log is of the first evaluation alone.
+// Values that modules log are those of the first evaluation; later ones are ignored.
 optim::Evaluation TrainingRun::evaluate_again(const data::GlobalBatch& batch) {
   LoggedWindows ignored;
   const StepTotals mine = runner_.train(batch, pass_info(), engine_, ignored);

@@ -33,7 +33,7 @@ class TrainingRun {
 
  private:
   PassInfo pass_info() const;
-  // One batch: of the run's optimizer, or of a module that steps its optimizers itself.
+  // Steps the run's optimizer, or lets a module step its optimizers itself, with one batch.
   void step_once(const data::GlobalBatch& batch, const Requests& requests, StepReport& report);
   void step_manually(const data::GlobalBatch& batch, const Requests& requests, StepReport& report);
   void show_gradients(const data::GlobalBatch& batch, double scale, const StepReport& report);
