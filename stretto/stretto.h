@@ -3,16 +3,16 @@
 // The public headers of stretto. Link stretto::stretto and include this.
 //
 //   Recipe               the settings of a run (load_recipe, check_recipe)
-//   Task                 a recipe's `task`: trains and evaluates a model folder (register_task, make_task); FineTuning
-//                        is the program of those that fine-tune a model with a head
+//   Task                 a recipe's `task`: trains and evaluates a model folder (register_task, make_task);
+//                        FineTuning is the program of tasks that fine-tune a model with a head
 //   Module, Trainer      your own training step; the Trainer runs the loop; callbacks, metrics
 //   Lite                 distributed training for a program with its own loop and modules
 //   run_program          implements main() of a program with a Module: recipe, ranks, logs
 //   nn, models           layers and models on packed batches (nn::sharded, bundled_models, BertModel)
 //   Pipeline             inference with a trained model folder (load_pipeline)
 //
-// `stretto new NAME` creates a small program with a Module, and the files that build and run it. Headers that are included
-// by those below but not listed are installed too, but may change at any time.
+// `stretto new NAME` creates a small program with a Module, and the files that build and run it. Headers that
+// are included by those below but not listed are installed too, but may change at any time.
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"

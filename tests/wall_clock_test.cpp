@@ -1,5 +1,6 @@
-// The wall clock can be set back at any time, so no decision may depend on it: intervals, timeouts, which checkpoint is the
-// newest. Sources that display the time are listed here; the others must not read the clock.
+// The wall clock can be set back at any time, so no decision may depend on it: intervals, timeouts, which
+// checkpoint is the newest. Sources that display the time are listed here; the others must not read the
+// clock.
 #include <filesystem>
 #include <regex>
 #include <set>

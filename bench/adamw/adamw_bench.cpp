@@ -14,9 +14,10 @@
 #include "stretto/optim/parameter_piece.h"
 #include "stretto/tensor/memory.h"
 
-// adamw_bench: AdamW steps over the parameters of MiniLM (22.7 M, fp32) on one core, in milliseconds, as JSON: all of them; with
-// word embeddings of which each step uses the rows of 430 words, drawn from 14,000 by Zipf's law, like batches of 32 sentences
-// of SST-2; and copying one buffer of that size, in GB/s read and written.
+// adamw_bench: AdamW steps over the parameters of MiniLM (22.7 M, fp32) on one core, in milliseconds, as
+// JSON: all of them; with word embeddings of which each step uses the rows of 430 words, drawn from 14,000 by
+// Zipf's law, like batches of 32 sentences of SST-2; and copying one buffer of that size, in GB/s read and
+// written.
 namespace stretto {
 namespace {
 

@@ -12,9 +12,9 @@
 #include "stretto/comm/store_handle.h"
 #include "stretto/tensor/memory.h"
 
-// collectives_bench ROUNDS: one rank, started by `stretto launch`. Times all_reduce of fp32 sums, alternately through shared
-// memory, on tensors inside and outside the segment, and through Gloo. Rank 0 prints JSON objects: the bytes, and for each
-// round and method the median milliseconds per call.
+// collectives_bench ROUNDS: one rank, started by `stretto launch`. Times all_reduce of fp32 sums, alternately
+// through shared memory, on tensors inside and outside the segment, and through Gloo. Rank 0 prints JSON
+// objects: the bytes, and for each round and method the median milliseconds per call.
 namespace stretto {
 namespace {
 

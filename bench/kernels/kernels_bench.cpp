@@ -16,8 +16,8 @@
 #include "stretto/kernels/norm.h"
 #include "stretto/kernels/sum_of_squares.h"
 
-// Each kernel and the ATen operators it replaces, forward and backward, alternately on one thread: the median of each in
-// milliseconds of CPU time, and their ratio.
+// Each kernel and the ATen operators it replaces, forward and backward, alternately on one thread: the median
+// of each in milliseconds of CPU time, and their ratio.
 namespace stretto {
 namespace {
 

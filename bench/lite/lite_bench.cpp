@@ -5,8 +5,8 @@
 #include "stretto/optim/optimizers.h"
 #include "stretto/parallel/arena.h"
 
-// The overhead of Lite: microseconds per step of a model with one parameter, with Lite and with a bare loop that makes the same
-// collectives and the same optimizer step, alternately. Prints medians of rank 0 as JSON.
+// The overhead of Lite: microseconds per step of a model with one parameter, with Lite and with a bare loop
+// that makes the same collectives and the same optimizer step, alternately. Prints medians of rank 0 as JSON.
 //
 //   lite_bench [RANKS [STEPS]]
 namespace stretto {

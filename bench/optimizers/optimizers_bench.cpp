@@ -11,8 +11,9 @@
 #include "stretto/optim/registry.h"
 #include "stretto/tensor/memory.h"
 
-// optimizers_bench: a step of each optimizer over the parameters of MiniLM (22.7 M, fp32) on one core, in milliseconds and in GB/s
-// read and written: parameters, gradients (which the step zeroes) and state; and copying one buffer. Prints JSON.
+// optimizers_bench: a step of each optimizer over the parameters of MiniLM (22.7 M, fp32) on one core, in
+// milliseconds and in GB/s read and written: parameters, gradients (which the step zeroes) and state; and
+// copying one buffer. Prints JSON.
 namespace stretto {
 namespace {
 

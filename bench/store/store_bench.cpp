@@ -13,9 +13,9 @@
 #include "stretto/cluster/store_client.h"
 #include "stretto/cluster/store_server.h"
 
-// store_bench CLIENTS ROUNDS: the rendezvous of CLIENTS ranks, each with a connection of its own, in a store of this process: they
-// connect and authenticate, count themselves in, publish an address, wait until all have come, and read the address of another.
-// Prints a JSON object per round: seconds until all are done.
+// store_bench CLIENTS ROUNDS: the rendezvous of CLIENTS ranks, each with a connection of its own, in a store
+// of this process: they connect and authenticate, count themselves in, publish an address, wait until all
+// have come, and read the address of another. Prints a JSON object per round: seconds until all are done.
 namespace stretto::cluster {
 namespace {
 

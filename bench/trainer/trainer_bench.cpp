@@ -14,8 +14,9 @@
 #include "stretto/tensor/memory.h"
 #include "stretto/trainer/api/trainer.h"
 
-// trainer_bench [STEPS]: microseconds per step of a model with one parameter by Trainer, with and without a record of each step
-// for three trackers, and by a bare loop of forward, backward and optimizer step. Prints JSON.
+// trainer_bench [STEPS]: microseconds per step of a model with one parameter by Trainer, with and without a
+// record of each step for three trackers, and by a bare loop of forward, backward and optimizer step. Prints
+// JSON.
 namespace stretto {
 namespace {
 

@@ -13,8 +13,8 @@ namespace stretto {
 // Files that are written piece by piece. Functions throw IoError with the path and the system's reason.
 
 // A new file, written sequentially, for content that does not fit in memory. finish() makes it durable;
-// destruction before that removes the file. Not atomic: to make a set of files appear atomically, write them
-// into a folder of another name and rename it with rename_folder.
+// destruction before that removes the file. The writing is not atomic: to make a set of files appear
+// atomically, write them into a folder of another name and rename it with rename_folder.
 class FileWriter {
  public:
   // Creates the file, replacing an existing one.

@@ -13,7 +13,7 @@ std::string host_name();
 void fill_standard_descriptors();
 
 // Ignores SIGPIPE and SIGXFSZ: writes to a pipe without a reader, or beyond the file size limit (ulimit -f),
-// fail with EPIPE or EFBIG instead of ending the process. For processes that hold the state of a run.
+// fail with EPIPE or EFBIG instead of ending the process. Used by processes that hold the state of a run.
 void ignore_write_signals();
 
 // Blocks SIGUSR1, which requests a save, until a handler is installed (trainer/run/requests.h); otherwise it

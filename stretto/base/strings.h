@@ -22,7 +22,7 @@ std::string_view trim(std::string_view text);
 std::string lower_case(std::string_view text);
 
 // UTF-8 text whose control characters, which terminals interpret, are escaped: all but newlines and tabs.
-// Those below U+0080 become \x1b, or as in JSON \u001b; those from U+0080 to U+009F become \u009b.
+// Characters below U+0080 become \x1b, or as in JSON \u001b; characters from U+0080 to U+009F become \u009b.
 enum class ControlEscape { hexadecimal, json };
 std::string escape_controls(std::string_view text, ControlEscape escape);
 

@@ -15,7 +15,7 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/tensor/safetensors.h"
 
-// From a table of living memory to files and back, with ranks as threads.
+// Tests the way from a table of live memory to files and back, with ranks as threads.
 namespace stretto::checkpoint {
 namespace {
 
@@ -413,7 +413,7 @@ TEST_F(Apart, Rank0KeepsTheFilesOfAllAndOthersFetchThem) {
   for (const int rank : {1, 2}) EXPECT_TRUE(is_empty(rank)) << "the copies were removed";
 }
 
-// At the rank that writes its file, and at rank 0, which receives it.
+// The failure is on the rank that writes its file, or on rank 0, which receives it.
 TEST_F(Apart, AFailureAnywhereCommitsNothing) {
   const auto reasons = save(4, [&](int64_t step) {
     if (step == 2) make_folders(folder_apart(folder(1), step, 1) / "rank-00001.safetensors" / "in the way");

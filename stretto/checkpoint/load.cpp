@@ -38,7 +38,7 @@ void require_same_tensor(const Entry& entry, const Manifest& manifest, const Opt
   }
 }
 
-// For each of the checkpoint's tensors a byte: whether this rank's table has it.
+// A byte per tensor of the checkpoint: whether this rank's table has it.
 std::string known_tensors(const State& state, const Manifest& manifest) {
   std::set<std::string> names;
   for (const Entry& entry : state.tensors) names.insert(entry.name);

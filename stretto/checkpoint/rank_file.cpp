@@ -21,8 +21,8 @@ int64_t bytes_of(const Entry& entry) {
   return bytes;
 }
 
-// The entries that this rank writes. Those of each set of holders go to the one with the fewest bytes of it so far, the
-// largest first, in an order that all holders share.
+// The entries that this rank writes. The entries of each set of holders, in decreasing size, are assigned to
+// the holder with the fewest bytes so far; all holders use the same order.
 std::set<const Entry*> own_share(const std::vector<Entry>& entries) {
   std::vector<const Entry*> by_size;
   for (const Entry& entry : entries) by_size.push_back(&entry);

@@ -13,9 +13,9 @@ namespace stretto::checkpoint {
 class SharedFolder {
  public:
   // Rank 0 creates an entry of a random name, and the others look for it: on a file system of their host
-  // once, on others for up to `patience`, because network file systems cache what they have looked up.
-  // Nothing remains. Where rank 0 cannot create anything, all count as seeing it: a save reports why.
-  // Collective. REQUIRES: the folder exists at rank 0.
+  // once, on others for up to `patience`, because network file systems cache what they have looked up. The
+  // entry is removed. If rank 0 cannot create an entry, all ranks are assumed to see the folder: a save then
+  // reports the reason. Collective. REQUIRES: the folder exists at rank 0.
   SharedFolder(Group& group, const std::filesystem::path& folder,
                std::chrono::milliseconds patience = std::chrono::seconds(5));
 
@@ -25,8 +25,8 @@ class SharedFolder {
   // The ranks that do not see it.
   std::vector<int> apart() const;
 
-  // Of those with the folder of `rank`, which does not see rank 0's, the first: what they all read is sent to
-  // it.
+  // The first rank that shares the folder of `rank`, which does not see rank 0's folder. Files for all of
+  // them are sent to it.
   int receiver_of(int rank) const { return receiver_of_[static_cast<size_t>(rank)]; }
 
   // "/data/run on node-1", as `rank` sees it.

@@ -102,7 +102,8 @@ std::string receive_file(Group& group, int from, const std::filesystem::path& pa
   return file.finish();
 }
 
-// From rank 0 to the ranks that write it, `target` not empty. Returns why this rank has not.
+// Sends a file from rank 0 to the ranks that write it, whose `target` is not empty. Returns the reason if
+// this rank could not write it.
 std::string broadcast_file(Group& group, const std::filesystem::path& source,
                            const std::filesystem::path& target, ProgressBar& bar) {
   std::optional<Source> file;

@@ -9,18 +9,22 @@
 // Checkpoints between hosts that have no folder in common: rank 0's host has them all.
 namespace stretto::checkpoint {
 
-// A folder of this rank alone for what it has of a checkpoint that lies with rank 0. checkpoint_format::remove_partial() removes it.
+// A folder of this rank alone for what it has of a checkpoint that lies with rank 0.
+// checkpoint_format::remove_partial() removes it.
 std::filesystem::path folder_apart(const std::filesystem::path& folder, int64_t step, int rank);
 
-// Sends `file` of each rank that does not see rank 0's folder to rank 0, into `folder`, under its name. Returns the reason at
-// rank 0 if one of them could not be read or written, else "". Collective: the others wait for each file.
+// Sends `file` of each rank that does not see rank 0's folder to rank 0, into `folder`, under its name.
+// Returns the reason at rank 0 if one of them could not be read or written, else "". Collective: the others
+// wait for each file.
 std::string collect_files(Group& group, const SharedFolder& shared, const std::filesystem::path& file,
                           const std::filesystem::path& folder);
 
-// A checkpoint of rank 0 where this rank can read it, while this object lives: there, or in a copy on its host.
+// A checkpoint of rank 0 where this rank can read it, while this object lives: there, or in a copy on its
+// host.
 class ReadableCheckpoint {
  public:
-  // `scratch`: a folder for copies, which is made on hosts that need one. Collective. Throws IoError if a host has no copy.
+  // `scratch`: a folder for copies, which is made on hosts that need one. Collective. Throws IoError if a
+  // host has no copy.
   ReadableCheckpoint(Group& group, const std::filesystem::path& checkpoint,
                      const std::filesystem::path& scratch);
   ~ReadableCheckpoint();  // removes the copy. Collective: the ranks of a host read the same one

@@ -204,7 +204,7 @@ std::string Writer::write_and_commit(Job& job) {
   return failure;
 }
 
-// At rank 0 the reason why not all files of other hosts have come.
+// Returns, on rank 0, the reason why files of other hosts are missing.
 std::string Writer::collect(Job& job, const std::vector<std::string>& parts) {
   for (const std::string& part : parts)
     if (part.front() == error_mark) return part.substr(1);
@@ -227,8 +227,9 @@ std::string Writer::commit(Job& job, const std::vector<std::string>& parts) {
   return "";
 }
 
-// Only after a commit. Checkpoints of later steps are not this run's (damaged ones that it did not resume from): they are
-// neither removed nor counted, or the one just committed could be removed for them. A failure is logged.
+// Only after a commit. Checkpoints of later steps are not this run's (damaged ones that it did not resume
+// from): they are neither removed nor counted, or the one just committed could be removed for them. A failure
+// is logged.
 void Writer::remove_superseded(int64_t step) {
   try {
     auto checkpoints = checkpoint_format::list_checkpoints(options_.folder);

@@ -23,10 +23,10 @@ struct WriterOptions {
       {};  // the snapshot lies in a file there (tensor/file_memory.h); "": in memory
 };
 
-// Saves the state of a run: each rank writes its pieces to step-<N>.partial/; when all are on disk, rank 0 adds the manifest
-// and renames the folder, which commits it. On hosts without rank 0's folder they write to one of their own, from which their
-// files are sent to rank 0 (transfer.h). All ranks are notified of a failure at any: it is logged, nothing is committed,
-// and earlier checkpoints stay.
+// Saves the state of a run: each rank writes its pieces to step-<N>.partial/; when all are on disk, rank 0
+// adds the manifest and renames the folder, which commits it. Ranks on hosts without rank 0's folder write to
+// one of their own, from which the files are sent to rank 0 (transfer.h). All ranks are notified of a failure
+// at any: it is logged, nothing is committed, and earlier checkpoints stay.
 class Writer {
  public:
   // Collective. Makes the folder and removes what interrupted saves left in it; if that fails, the next save
@@ -36,7 +36,8 @@ class Writer {
   Writer& operator=(const Writer&) = delete;
   ~Writer();  // waits for the current save
 
-  // Collective, with the same step at all ranks. When it returns, the state may change. False where the save was skipped.
+  // Collective, with the same step at all ranks. When it returns, the state may change. False where the save
+  // was skipped.
   bool save(const State& state, int64_t step, std::optional<checkpoint_format::Score> score = std::nullopt);
 
   // Waits until the last save is committed. Returns the reason if it failed, else "".

@@ -155,8 +155,8 @@ Work Group::start(const Plan& plan, std::vector<Tensor> keep, const Call& call) 
     }
   }
   if (plan.collective && (options_.compare_calls || store_->compare_calls)) {
-    // In shared memory the others depend on this rank's part in calls that have begun, and it is about to
-    // wait elsewhere.
+    // In shared memory, the other ranks depend on this rank's part in calls that have begun, and this rank is
+    // about to wait elsewhere.
     if (backend_->shared) backend_->shared->waitForPendingWorks();
     compare_with_others(plan.operation + tensor, plan.detail, sequence);
   }

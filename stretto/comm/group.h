@@ -48,9 +48,9 @@ struct GroupOptions {
   std::string host = "";              // ranks with the same name share memory; "": determined from the system
   at::Device device = at::kCPU;       // of this rank's tensors; nccl: the GPU with its index
 
-  // For debugging: before each collective, all ranks exchange through the store the call that they are about
-  // to make. If two calls differ, all ranks throw DistributedError with both calls instead of hanging or
-  // mixing up data.
+  // Debugs mismatched calls: before each collective, all ranks exchange through the store the call that they
+  // are about to make. If two calls differ, all ranks throw DistributedError with both calls instead of
+  // hanging or mixing up data.
   bool compare_calls = false;
 };
 
@@ -122,9 +122,9 @@ class Group {
   void barrier();
 
   // Runs `work`, which may take long, on rank 0 while the others wait. The launcher displays `what`, such as
-  // "tokenising train.tsv", if that takes long. Not a collective: neither GroupOptions::deadline nor the
-  // launcher's --hang-timeout applies to the wait. Rank 0 rethrows an exception of `work`; the other ranks
-  // throw DistributedError with its message.
+  // "tokenising train.tsv", if that takes long. This is not a collective: neither GroupOptions::deadline nor
+  // the launcher's --hang-timeout applies to the wait. Rank 0 rethrows an exception of `work`; the other
+  // ranks throw DistributedError with its message.
   void rank_0_first(const std::string& what, const std::function<void()>& work);
 
   // Sends bytes (decisions, names, JSON) from `source` to every rank.

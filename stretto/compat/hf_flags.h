@@ -4,7 +4,8 @@
 
 namespace stretto::compat {
 
-// The flags of run_glue.py, run_ner.py, run_qa.py and run_clm.py: their own, and transformers' TrainingArguments.
+// The flags of run_glue.py, run_ner.py, run_qa.py and run_clm.py: their own, and transformers'
+// TrainingArguments.
 const std::vector<Flag>& hf_flags();
 
 // The flags without a counterpart in recipes, each with the reason.

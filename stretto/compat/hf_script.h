@@ -27,8 +27,8 @@ struct ScriptPlan {
   bool entity_level = false;                    // run-ner: report metrics per entity type
   std::optional<int64_t> ranks = std::nullopt;  // ranks on this host, if the flags set them
   std::string glue_task;                        // text_classification.glue_task; empty without one
-  // run-clm without a validation file: this percentage of the lines of the training file `split_file` is written to
-  // split_folder/validation.*, the others to split_folder/train.*, before anything else is done.
+  // run-clm without a validation file: this percentage of the lines of the training file `split_file` is
+  // written to split_folder/validation.*, the others to split_folder/train.*, before anything else is done.
   double split_percentage = 0;
   std::filesystem::path split_file = {}, split_folder = {};  // "": nothing is split
   std::vector<std::string> notes;                            // ignored flags, each with the reason

@@ -28,7 +28,7 @@ struct Span {
 //   BILOU  the same with L- for last and U- for single words
 enum class TagScheme { iob1, iob2, ioe1, ioe2, iobes, bilou };
 
-// By these names, in any case, or BIO, BIOES. Throws ConfigError for another one.
+// The scheme with one of these names, in any case, or BIO, BIOES. Throws ConfigError for another name.
 TagScheme parse_tag_scheme(std::string_view name, const OptionNames& names = {});
 std::string_view name_of(TagScheme scheme);
 

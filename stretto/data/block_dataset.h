@@ -28,8 +28,8 @@ class BlockDataset : public Dataset {
   // A packed batch (see Batch) with a sequence per document of a block, whose positions begin at 0, and
   // labels [T]: for each token the one that follows it in its sequence, and -100, which losses ignore, for
   // the last ones, for padding and for tokens before Block::first_predicted. samples, places: of the block.
-  // sample_ids and count are those of blocks; cu_samples [B + 1]: the row where each block begins, and where the
-  // last one ends.
+  // sample_ids and count are those of blocks; cu_samples [B + 1]: the row where each block begins, and where
+  // the last one ends.
   // Throws DataError where the corpus is damaged.
   Batch pack(std::span<const int64_t> blocks) const override;
 

@@ -33,7 +33,7 @@ struct CollatorForSeq2Seq {
   Batch operator()(std::span<const Sample> samples) const;
 };
 
-// Like CollatorForLongestSequence, for causal language models: labels are the input_ids, with
+// Does the same as CollatorForLongestSequence, for causal language models: labels are the input_ids, with
 // label_pad_token_id in the padding. For masked language models, call mask_tokens in the step.
 struct CollatorForLanguageModeling {
   CollatorForLongestSequence padding = {};

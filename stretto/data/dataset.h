@@ -30,16 +30,18 @@ class Dataset {
   // balanced. Thread-safe.
   virtual int32_t length_of(int64_t index) const = 0;
 
-  // The sum of all lengths. By default each is asked for.
+  // The sum of all lengths. The default adds them up.
   virtual int64_t total_length() const;
 
-  // Where all samples have this length, but for some that are shorter, and fingerprint() covers the lengths: then no
-  // time is spent per sample, neither at the start of a run nor when it is saved. Of other datasets 0.
+  // The length of all samples except for shorter ones, of a dataset whose fingerprint() covers the lengths; 0
+  // for other datasets. With it, no time is spent per sample, neither at the start of a run nor when it is
+  // saved.
   virtual int32_t block_size() const { return 0; }
 
-  // Identifies the contents: equal for equal data on every rank and in every run. A run is resumed only on data of the
-  // same fingerprint. By default a hash of all tensors, for which every sample is packed once per process; a dataset
-  // that knows its contents at lower cost, or whose samples are drawn at random, overrides it.
+  // Identifies the contents: equal for equal data on every rank and in every run. A run is resumed only on
+  // data of the same fingerprint. The default is a hash of all tensors, for which every sample is packed once
+  // per process; a dataset that knows its contents at lower cost, or whose samples are drawn at random,
+  // overrides it.
   virtual std::string fingerprint() const;
 
   // Whether batches are padded to their longest sample: batches then consist of samples of similar length.

@@ -17,7 +17,8 @@ namespace stretto::data {
 // is used once. Not thread-safe.
 class EpochCursor {
  public:
-  // At the start of epoch 0. `dataset` must outlive it; messages call it `name`. Throws as GlobalBatches.
+  // Constructs it at the start of epoch 0. `dataset` must outlive it; messages call it `name`. Throws as
+  // GlobalBatches does.
   EpochCursor(const Dataset& dataset, const BatchOptions& options, std::string name = "the data set");
 
   int64_t epoch() const { return epoch_; }  // the epoch of the next batch, from 0

@@ -8,8 +8,8 @@
 
 namespace stretto::data {
 
-// What a checkpoint says about data: the number of samples, and hashes of their contents and, unless the dataset is one of
-// blocks, of their lengths.
+// What a checkpoint says about data: the number of samples, and hashes of their contents and, unless the
+// dataset is one of blocks, of their lengths.
 nlohmann::json identify(const Dataset& dataset);
 
 // Describes how `dataset` differs from the one whose identify() a checkpoint has: "data.train holds 21

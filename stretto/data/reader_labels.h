@@ -43,7 +43,7 @@ class LabelReader : public LabelColumn {
   void add(std::string_view label, int64_t line) override;
   void add_list(const std::vector<std::string>& labels, int64_t line) override { add(labels.at(0), line); }
 
-  // Also throws DataError if labels mix numbers and words, and for a first line that looks like a header.
+  // Throws DataError, too, if labels mix numbers and words, and for a first line that looks like a header.
   void finish(Table& table) override;
 
  private:

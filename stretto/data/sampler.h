@@ -74,7 +74,7 @@ class Sampler {
     int64_t number = -1;
     Batches batches;
   };
-  // For each window of an epoch the index of its first batch, and at the end the number of batches.
+  // The index of the first batch of each window of an epoch, and at the end the number of batches.
   struct Table {
     int64_t epoch = -1;
     std::vector<int64_t> first_batch;

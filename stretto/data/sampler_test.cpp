@@ -186,7 +186,7 @@ TEST(Sampler, TheRuleIsFixed) {
               ElementsAre(ElementsAre(1, 7, 0), ElementsAre(4, 6, 9), ElementsAre(3, 5, 8), ElementsAre(2)));
 }
 
-// With 10^10 samples, any code that reads all of them would not finish.
+// Code that reads all of 10^10 samples would not finish.
 TEST(Sampler, SeekingReadsOneWindowOnly) {
   constexpr int64_t size = 10'000'000'000;
   int64_t asked = 0;

@@ -36,7 +36,7 @@ TEST(StratifiedSplit, HasTheSameShareOfEachLabel) {
   EXPECT_NE(stratified_split(labels, 0.2, 8).validation, split.validation);
 }
 
-// Of 3 labels with 5 samples each, 10 % are 1.5 samples; rounding per label would give 0.
+// 10 % of 3 labels with 5 samples each are 1.5 samples; rounding per label would give 0.
 TEST(StratifiedSplit, RoundsTheTotal) {
   std::vector<int64_t> labels;
   for (int64_t i = 0; i < 15; ++i) labels.push_back(i % 3);

@@ -14,7 +14,7 @@
 
 namespace stretto::kernels {
 
-// For tests: calls `check` once for each instruction set that the loops are compiled for and this machine
+// Calls `check` once, in tests, for each instruction set that the loops are compiled for and this machine
 // has.
 inline void for_each_target(const std::function<void()>& check) {
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {

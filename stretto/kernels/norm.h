@@ -5,7 +5,8 @@
 namespace stretto::kernels {
 
 // Dropout, residual and LayerNorm (Ba et al. 2016) of rows [T, C] in one pass over memory:
-//   sum = residual + dropout_before(x + bias);   out = dropout_after(weight * (sum - mean) / sqrt(variance + eps) + offset)
+//   sum = residual + dropout_before(x + bias)
+//   out = dropout_after(weight * (sum - mean) / sqrt(variance + eps) + offset)
 // Without an offset it is RMSNorm (Zhang & Sennrich 2019): the mean is taken to be 0. Without a weight there
 // is no norm, and only the sum is computed.
 struct Norm {
@@ -22,8 +23,8 @@ struct NormResult {
   Tensor mean, rstd;  // [T] fp32 (fp64 for fp64)
 };
 
-// x [T, C] contiguous, of one type with everything in `norm`: fp32, fp64 or bf16 (computed in fp32), on CPU. x is
-// overwritten with the sum, where anything is added to it or dropped.
+// x [T, C] contiguous, of one type with everything in `norm`: fp32, fp64 or bf16 (computed in fp32), on CPU.
+// x is overwritten with the sum, where anything is added to it or dropped.
 NormResult norm_rows(const Tensor& x, const Norm& norm);
 
 // Sums over rows of parameter gradients, in fp32 (fp64 for fp64), to which the backward pass adds.

@@ -41,8 +41,8 @@ class GroupStop {
   // Sends SIGKILL to all.
   void kill();
 
-  // At the deadline: kills the remaining ranks, or reports and gives up those that SIGKILL has not ended, and
-  // returns their local ranks.
+  // Call it at the deadline: kills the remaining ranks, or reports those that SIGKILL has not ended and no
+  // longer waits for them. Returns their local ranks.
   std::vector<int> next_stage();
 
   void send(int signal);

@@ -346,7 +346,7 @@ TEST_F(UnreadOutput, ResumedReaderGetsTheLastLinesAndTheNumberOfMissingOnes) {
   EXPECT_EQ(exit_code(), 0);
 }
 
-// Of two signals one ends the wait for the reader, and the other comes after it.
+// One of two signals ends the wait for the reader; the other one arrives after it.
 TEST_F(UnreadOutput, IsNotWaitedForAfterASignalWhichLeavesTheResult) {
   start_unread("echo $$ > " + here("pid") + "; head -c 100000 /dev/zero", "", std::chrono::hours(1));
   const pid_t rank = number_in("pid");

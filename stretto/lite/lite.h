@@ -221,7 +221,7 @@ class Lite {
   NoSync no_backward_sync(bool enabled = true) { return NoSync(enabled ? &no_sync_ : nullptr); }
 
   // Number of this rank's samples in the current batch; 0 if the rank has a dummy batch because there are
-  // fewer samples than ranks. For metrics that a program accumulates itself.
+  // fewer samples than ranks. It serves metrics that a program accumulates itself.
   int64_t sample_count() const { return loop().share() ? loop().share()->count : 0; }
 
   // Clips the gradients of a model; call it between backward and step. Returns their L2 norm before clipping.
@@ -249,8 +249,8 @@ class Lite {
   std::string broadcast(const std::string& bytes, int source = 0);
   void barrier();
 
-  // Rank 0 runs the guarded block first; the other ranks enter it when rank 0 has left it. For downloads and
-  // caches.
+  // Rank 0 runs the guarded block first, for example to download or to fill a cache; the other ranks enter it
+  // when rank 0 has left it.
   class [[nodiscard]] RankZeroFirst {
    public:
     explicit RankZeroFirst(Lite& lite) : lite_(lite) {

@@ -30,15 +30,16 @@ class LiteOptimizer {
   // no_backward_sync and not reduced over ranks.
   void step();
 
-  // For optimizers that evaluate the loss themselves (torch::optim::LBFGS): `closure` zeroes gradients, calls
-  // Lite::backward and returns the loss, a scalar. The optimizer sees the mean loss over all ranks, which is
-  // returned.
+  // A step of an optimizer that evaluates the loss itself (torch::optim::LBFGS): `closure` zeroes gradients,
+  // calls Lite::backward and returns the loss, a scalar. The optimizer sees the mean loss over all ranks,
+  // which is returned.
   Tensor step(const std::function<Tensor()>& closure);
 
   double lr() const;
   void set_lr(double lr);  // for all parameters
 
-  // For torch's optimizers only. Throws Error for stretto's, which have a single learning rate.
+  // The groups of torch's optimizers. Throws Error for stretto's optimizers, which have a single learning
+  // rate.
   std::vector<torch::optim::OptimizerParamGroup>& param_groups();
 
  private:

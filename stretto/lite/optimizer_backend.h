@@ -23,8 +23,8 @@ class OptimizerBackend {
   virtual double lr() const = 0;
   virtual void set_lr(double lr) = 0;
   virtual std::vector<torch::optim::OptimizerParamGroup>& param_groups() = 0;
-  // Adds the optimizer state under `prefix`; tensors refer to live memory. torch creates state in the first step only:
-  // for a table that a source fills, memory is allocated here for the tensors of the source.
+  // Adds the optimizer state under `prefix`; tensors refer to live memory. torch creates state in the first
+  // step only: for a table that a source fills, memory is allocated here for the tensors of the source.
   virtual void add_state(State& state, const std::string& prefix) = 0;
   virtual void resume(const State& state, const std::string& prefix) = 0;
 };

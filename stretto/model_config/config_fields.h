@@ -11,7 +11,8 @@ namespace stretto {
 
 // A field of a family's config.json: its key, the member that holds it (with its default), and its range. A
 // family names each field once, in a table:
-//   const std::vector<ConfigField<BertConfig>> fields = {{"hidden_size", &BertConfig::hidden_size, 1, max_width}, ...};
+//   const std::vector<ConfigField<BertConfig>> fields = {
+//       {"hidden_size", &BertConfig::hidden_size, 1, max_width}, ...};
 template <class Config>
 class ConfigField {
  public:

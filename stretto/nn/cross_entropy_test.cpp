@@ -47,7 +47,7 @@ TEST(LinearCrossEntropy, EqualsTheLogitsAndTheirCrossEntropy) {
   }
 }
 
-// In its buffer, as the engine sets it, and to a parameter alone.
+// The gradient is added to the parameter's buffer, as the engine sets it, or to a parameter without one.
 TEST(LinearCrossEntropy, AddsToTheGradientBuffer) {
   const Problem given = problem(9, 17);
   const auto wanted = torch::autograd::grad(

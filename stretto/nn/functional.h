@@ -50,8 +50,8 @@ Tensor embedding_sum(const std::vector<Lookup>& lookups, const Context& context 
 // its sample and its place in the sample. `site` is the number of this dropout in the model.
 Tensor dropout(const Tensor& x, double p, uint64_t site, const PackedLayout& layout, const Context& context);
 
-// LayerNorm (Ba et al. 2016) over the last dimension: weight and bias [C]. Without a bias RMSNorm (Zhang &
-// Sennrich 2019).
+// LayerNorm (Ba et al. 2016) over the last dimension: weight and bias [C]. Without a bias it is RMSNorm
+// (Zhang & Sennrich 2019).
 struct NormParameters {
   Tensor weight, bias;
   double eps;

@@ -88,7 +88,7 @@ void fill_uniform(float* values, const std::vector<LocalRun>& runs, uint64_t key
   });
 }
 
-// Of row `row` of a table.
+// Zeroes row `row` of a table.
 void fill_zeros(float* values, const std::vector<LocalRun>& runs, int64_t row, int64_t width) {
   const Range zeros = {row * width, (row + 1) * width};
   for (const LocalRun& run : runs) {

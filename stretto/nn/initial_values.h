@@ -27,7 +27,7 @@ struct InitRule {
   std::string table = {};
   int64_t padding_row = -1;  // -1: none
 
-  // That of a parameter of a model.
+  // The rule for a parameter of a model.
   InitialValue of(const torch::nn::Module& model, const std::string& parameter) const;
 };
 
@@ -37,7 +37,7 @@ class InitialValues : public TensorSource {
  public:
   explicit InitialValues(uint64_t seed) : seed_(seed) {}
 
-  // `shape`: of the global tensor.
+  // `shape`: the shape of the global tensor.
   void add(const std::string& name, std::vector<int64_t> shape, InitialValue value);
 
   bool has(const std::string& name) const override { return parameters_.contains(name); }

@@ -24,8 +24,8 @@ void add_input_gradient(const Tensor& sum, const Tensor& grad, const Tensor& wei
 // The weight of the three products above as [out, in], for a parameter that is `transposed`: [in, out].
 inline Tensor oriented(const Tensor& weight, bool transposed) { return transposed ? weight.t() : weight; }
 
-// grad^T x [out, in], the gradient of W: accumulated in its gradient buffer (in fp32 also for bf16 weights), or returned
-// where it has none. Both are operands. Of a `transposed` parameter: x^T grad [in, out].
+// grad^T x [out, in], the gradient of W: accumulated in its gradient buffer (in fp32 also for bf16 weights),
+// or returned where it has none. Both are operands. It is x^T grad [in, out] for a `transposed` parameter.
 Tensor weight_gradient(const Tensor& weight, const Tensor& grad, const Tensor& x, bool transposed = false);
 
 // The sum over rows of grad [T, out], the gradient of the bias; accumulated or returned likewise.

@@ -54,13 +54,13 @@ void read_in_place(std::span<const HeldValues> held);
 // that autograd accumulates in place, and reductions, norms and optimizer steps operate on ranges of
 // elements.
 //
-//   parameters   | w0      | b0 | w1            | b1 |       in registration order, each begins on a cache line; as
-//                                                            long on each rank that has a part of the same tensor
+//   parameters   | w0      | b0 | w1            | b1 |       in registration order, each on a new cache line and
+//                                                            as long on each rank with a part of the tensor
 //   master       [ fp32 .................................. ]
 //   grad         [ fp32 .................................. ]
 //   compute      [ bf16 .................................. ]  only where it differs from master
 //   units        |-- "" --|------- "encoder.layer.0" -----|  one per block
-//   shards       |-- rank 0 -----|-- rank 1 --------------|  parts of the whole, as equal as the placement allows
+//   shards       |-- rank 0 -----|-- rank 1 --------------|  parts, as equal as the placement allows
 class Arena {
  public:
   struct Parameter {

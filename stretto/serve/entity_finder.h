@@ -32,8 +32,8 @@ struct Entity {
 };
 
 // Entities of a text by Hugging Face's aggregation strategies (TokenClassificationPipeline):
-//   none     each token that is not O
-//   simple   consecutive tokens of the same type; B- begins another entity, as do S- and U-; E- and L- continue it
+//   none     every token that is not O
+//   simple   consecutive tokens of the same type; B-, S- and U- begin another entity, E- and L- continue it
 //   first    the same for words, with the tag of the word's first token
 //   average  with the best tag of the mean of its tokens' probabilities
 //   max      with the tag of its most certain token

@@ -36,8 +36,8 @@ using UseInput = std::function<void(PipelineInput input, const std::string& plac
 // servers take.
 struct InputParser {
   InputKind kind = InputKind::text;
-  bool split_into_words =
-      false;  // REQUIRES: text_or_words. White space separates the words of a text; a list of strings is words
+  // White space separates the words of a text, and a list of strings is words. REQUIRES: text_or_words.
+  bool split_into_words = false;
   OptionNames names = {};
 
   // A line of text. Both parts of a pair are separated by a tab. Throws DataError, which begins with `place`.

@@ -21,7 +21,7 @@ struct Origins {
   std::string label(const std::string& path) const;
   // The same for a setting that may be missing: then with the position of the setting `near`.
   std::string label(const std::string& path, const std::string& near) const;
-  // For use within a message: "optimizer.lr (sst2.yaml:14:7)", or only the name if it has its default.
+  // The setting within a message: "optimizer.lr (sst2.yaml:14:7)", or only the name if it has its default.
   std::string mention(const std::string& path) const;
 
   // Positions are ignored when configurations are compared.

@@ -89,8 +89,8 @@ Json conditional(const Field& selector, const std::vector<std::string>& values, 
   return {{"if", test}, {"then", {{"properties", {{key, schema}}}}}};
 }
 
-// For each setting that applies only with some values of another one: with other values it must be absent, or
-// null if it is optional. A setting with several declarations has a rule for each.
+// A condition per setting that applies only with some values of another one: with other values it must be
+// absent, or null if it is optional. A setting with several declarations has a rule for each.
 Json conditions(const std::vector<Field>& fields) {
   Json rules = Json::array();
   for (const Field& field : fields) {

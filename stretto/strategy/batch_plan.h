@@ -36,8 +36,8 @@ struct BatchPlan {
 // REQUIRES: data_ranks >= 1.
 BatchPlan resolve_batch(const BatchRequest& request, int64_t data_ranks, const OptionLabels& labels);
 
-// For example "32 samples per step = 8 per rank x 2 ranks x 2 accumulation steps" or "7 samples per step: at
-// most 4 per rank on 2 ranks".
+// The plan as text: "32 samples per step = 8 per rank x 2 ranks x 2 accumulation steps" or "7 samples per
+// step: at most 4 per rank on 2 ranks".
 std::string describe_batch(const BatchPlan& plan);
 
 }  // namespace stretto

@@ -49,9 +49,9 @@ const std::vector<Sharding>& shardings();
 // The rows that have a property, for help and messages: "zero2, fsdp and hsdp".
 std::string strategies_with(bool (*property)(const Sharding&), std::string_view conjunction = "and");
 
-// Adds a row, known to recipes from then on. Throws ConfigError for a name that is taken. Not thread-safe: at
-// the start of a program, or before main() in the initialiser of a namespace-scope variable, for which it
-// returns true.
+// Adds a row, known to recipes from then on. Throws ConfigError for a name that is taken. Not thread-safe:
+// call it at the start of a program, or before main() in the initialiser of a namespace-scope variable, for
+// which it returns true.
 bool register_sharding(Sharding row);
 
 }  // namespace stretto

@@ -11,9 +11,9 @@ namespace stretto {
 // The sum of cached and used memory is limited to 1.25 times the peak of used memory; the block unused for
 // longest is released first. Affects the whole process from the first call on.
 //
-// Also limits how many compiled primitives oneDNN and libtorch cache, which use additional memory, unless the
-// environment does (ONEDNN_PRIMITIVE_CACHE_CAPACITY, LRU_CACHE_CAPACITY). REQUIRES: no other thread of the
-// process runs yet.
+// It also limits the number of compiled primitives that oneDNN and libtorch cache, which use additional
+// memory, unless the environment does so (ONEDNN_PRIMITIVE_CACHE_CAPACITY, LRU_CACHE_CAPACITY). REQUIRES: no
+// other thread of the process runs yet.
 void reuse_tensor_memory();
 
 // Releases the memory that this cache and the C library have cached, and resets the peak. Call it after a

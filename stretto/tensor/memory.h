@@ -4,7 +4,8 @@
 
 namespace stretto {
 
-// Memory of the device's default allocator. On CPU: zeroed private pages with transparent huge pages enabled.
+// Memory of the device's default allocator. On the CPU it consists of zeroed private pages with transparent
+// huge pages enabled.
 Allocator plain_memory();
 
 // The whole pages in a tensor's memory; none on devices other than the CPU.

@@ -5,7 +5,7 @@
 #include "stretto/base/region.h"
 #include "stretto/tensor/tensor.h"
 
-// For tests: parts of tensors.
+// Parts of tensors, for tests.
 namespace stretto {
 
 // A random part of a tensor: a box, and a range of its elements.

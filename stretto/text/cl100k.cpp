@@ -28,7 +28,7 @@ size_t end_of_kind(std::string_view text, size_t position, CharacterKind kind, i
 
 constexpr int any_number = std::numeric_limits<int>::max();
 
-// In lower case, as far as contractions go: U+017F is a long s.
+// The lower-case letter, as far as contractions need it: U+017F is a long s.
 char32_t folded(char32_t c) {
   if (c == 0x17F) return 's';
   return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;

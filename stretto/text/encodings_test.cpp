@@ -137,7 +137,7 @@ void append_family_text(std::string& text, char32_t value) {
                            : " a" + c + "b " + c + c + " 1" + c + "!" + c + " " + c + "'s e" + c + "\u0301 ";
 }
 
-// As code_point_text in the script of decoders.
+// Does the same as code_point_text in the script of decoders.
 void append_decoder_text(std::string& text, char32_t value) {
   if (value >= 0xD800 && value < 0xE000) return;
   std::string c;

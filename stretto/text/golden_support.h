@@ -76,7 +76,7 @@ inline const std::array<std::string, 4> golden_tokenizers = {"cased", "uncased",
 inline const std::array<std::string, 5> golden_families = {"gpt2", "roberta", "unigram", "xlm_roberta",
                                                            "word_level"};
 
-// Those of scripts/make_golden_decoder_tokenizers.py.
+// The tokenizers of scripts/make_golden_decoder_tokenizers.py.
 inline const std::array<std::string, 4> golden_decoders = {"llama3", "qwen2", "llama2", "llama2_model"};
 
 inline Tokenizer load_golden(const std::string& name) {

@@ -11,7 +11,7 @@ class Tokenizer;
 struct IdEncoderState;
 
 // The ids of long texts, several times as fast as Tokenizer::encode: without offsets, types and the
-// template's tokens, and with the ids of words that have occurred remembered. For one thread.
+// template's tokens, and with a cache of the ids of words that have occurred. Not thread-safe.
 class IdEncoder {
  public:
   // `tokenizer` must outlive it.

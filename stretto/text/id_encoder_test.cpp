@@ -68,7 +68,7 @@ TEST(IdEncoder, GivesTheIdsOfEncodeForEveryCodePoint) {
   }
 }
 
-// Where a text may be cut as reads_in_parts() says, its ids are those of its parts.
+// If a text may be cut according to reads_in_parts(), its ids are those of its parts.
 TEST(IdEncoder, TextsCutInFrontOfASpaceHaveTheSameIds) {
   std::mt19937 random(2);
   std::vector<std::string> in_parts;

@@ -18,8 +18,8 @@ class PreTokenizer {
   // for that. REQUIRES: valid UTF-8, not empty.
   virtual void split(NormalizedText& text, NormalizedText& scratch, std::vector<WordRange>& words) const = 0;
 
-  // As split() where that would leave the text as it is; false, and no words, where it would not or where this
-  // pre-tokenizer does not know.
+  // Does the same as split() if that leaves the text unchanged. Returns false, without words, if it does not
+  // or if this pre-tokenizer cannot tell.
   virtual bool split_unchanged(std::string_view /*text*/, std::vector<WordRange>& /*words*/) const {
     return false;
   }

@@ -153,8 +153,8 @@ void add_xlm_roberta_tokens(TokenizerParts& parts, const JsonField& config) {
   parts.post_processor.pieces = roberta_template(id_of("bos_token", "<s>"), id_of("eos_token", "</s>"));
 }
 
-// Where the rules of a piece come from: every two pieces that make it, in the order of pieces and of the
-// first one's length, as transformers derives them.
+// The merge rules of a piece: every two pieces that form it, in the order of pieces and of the first one's
+// length, as transformers derives them.
 Merges merges_of(const Vocabulary& vocabulary) {
   Merges merges;
   for (const auto& [token, id] : vocabulary.entries()) {
@@ -191,7 +191,8 @@ void use_unigram(SentencePieceModel& model, const JsonField& config, TokenizerPa
   parts.pre_tokenizer = std::make_unique<MetaspacePreTokenizer>(spaces);
 }
 
-// As Llama's tokenizer in transformers, which gives the text a space in front where it begins.
+// Does the same as Llama's tokenizer in transformers, which puts a space in front of the beginning of the
+// text.
 void use_bpe(SentencePieceModel& model, const JsonField& config, TokenizerParts& parts) {
   if (!model.charsmap.empty()) {
     throw DataError(

@@ -164,7 +164,8 @@ std::vector<int32_t> special_ids(const TokenizerStages& tokenizer, const std::ve
   return ids;
 }
 
-// An added token that holds white space, or takes that behind it along, reaches beyond a cut in front of a space.
+// An added token that holds white space, or takes that behind it along, reaches beyond a cut in front of a
+// space.
 bool keeps_to_its_part(const AddedToken& token) {
   for (size_t position = 0; position < token.content.size();) {
     if (is_whitespace(next_code_point(token.content, position))) return false;
@@ -296,7 +297,7 @@ void TokenizerStages::tokenize_words(NormalizedText& text, Scratch& scratch, Seq
   if (!scratch.in_one_word) scratch.word += static_cast<int32_t>(scratch.words.size());
 }
 
-// As tokenize_text(), for ids alone. REQUIRES: valid UTF-8.
+// Does the same as tokenize_text(), for ids only. REQUIRES: valid UTF-8.
 void TokenizerStages::append_ids(std::string_view text, IdEncoderState& state,
                                  std::vector<int32_t>& ids) const {
   raw_tokens_.find(text, state.raw_matches);
@@ -309,7 +310,7 @@ void TokenizerStages::append_ids(std::string_view text, IdEncoderState& state,
   if (position < text.size()) append_piece(text.substr(position), position > 0, state, ids);
 }
 
-// As tokenize_piece(). Of `first_character` counts only whether it is 0.
+// Does the same as tokenize_piece(), for ids only. The only use of `first_character` is whether it is 0.
 void TokenizerStages::append_piece(std::string_view piece, uint32_t first_character, IdEncoderState& state,
                                    std::vector<int32_t>& ids) const {
   if (normalizer_->changes_nothing()) {

@@ -20,7 +20,7 @@ class TokenizerStages;
 // Settings that take the place of those in a tokenizer's files.
 struct TokenizerOptions {
   // Overrides the files' setting of lower case, or the guess from the vocabulary. If the files do not set
-  // strip_accents, it equals `lowercase`, as in BERT. For WordPiece only.
+  // strip_accents, it equals `lowercase`, as in BERT. It applies to WordPiece only.
   std::optional<bool> lowercase = {};
   // Overrides the files: whether byte-level BPE inserts a space before each text (and before each word of a
   // split text, which requires it). No effect on other models.

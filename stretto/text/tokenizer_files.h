@@ -30,10 +30,9 @@ TokenizerParts parse_byte_level(const nlohmann::json& vocabulary, const std::str
                                 const nlohmann::json& config, const std::string& config_name,
                                 const TokenizerOptions& options);
 
-// A SentencePiece model file, of type unigram or BPE: ids are the positions of its pieces, no template. Of
-// the families there are special tokens and templates: those of XLM-RoBERTa, with its vocabulary, as
-// transformers derives them from a sentencepiece.bpe.model, and those of Llama 2, from a tokenizer.model.
-// Throws DataError as above.
+// A SentencePiece model file, of type unigram or BPE: ids are the positions of its pieces, no template. The
+// families have special tokens and templates: XLM-RoBERTa, with its vocabulary, those that transformers
+// derives from a sentencepiece.bpe.model; Llama 2 those of a tokenizer.model. Throws DataError as above.
 enum class SentencePieceFamily { none, xlm_roberta, llama };
 TokenizerParts parse_sentencepiece(std::string_view bytes, const std::string& name,
                                    SentencePieceFamily family, const nlohmann::json& config,

@@ -6,7 +6,7 @@ namespace stretto::text {
 
 Trie::Trie(std::vector<std::pair<std::string_view, int32_t>> keys) : first_(256) {
   std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  // For each node: the keys below it, and the depth of the node in bytes.
+  // The keys below each node, and the depth of the node in bytes.
   struct Range {
     size_t begin;
     size_t end;

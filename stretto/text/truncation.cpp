@@ -13,7 +13,7 @@ struct Lengths {
 };
 
 // The shorter text stays whole if it fits into half the room; if neither does, the longer one gets the odd
-// token. Of texts of equal length, the first counts as the shorter.
+// token. The first of two texts of equal length counts as the shorter one.
 Lengths longest_first(size_t first, size_t second, size_t room) {
   const bool swapped = first > second;
   size_t shorter = std::min(first, second);

@@ -13,8 +13,8 @@
 namespace stretto {
 
 // Writes progress.json, the current state of a run for `stretto top`, at most twice per second.
-//   {"state": "training", "host", "pid", "started", "updated": seconds since 1970, "step", "total_steps", "epoch",
-//    "seconds_left", "values": {...}, "evaluation": {...}}
+//   {"state": "training", "host", "pid", "started", "updated": seconds since 1970, "step", "total_steps",
+//    "epoch", "seconds_left", "values": {...}, "evaluation": {...}}
 // state: training; waiting (evaluation, saving or loading); finished, stopped or failed. The file is replaced
 // atomically but not durably, and its writes are not counted by file_faults, since they depend on the time.
 // If it cannot be written, one warning is logged.

@@ -5,8 +5,8 @@
 #include "stretto/base/files.h"
 #include "stretto/checkpoint_format/folder.h"
 
-// Checkpoints that an earlier version wrote are resumed to the losses that it went on to log. Both are committed;
-// scripts/make_golden_checkpoints.py describes them.
+// Checkpoints that an earlier version wrote are resumed to the losses that it went on to log. Both are
+// committed; scripts/make_golden_checkpoints.py describes them.
 namespace stretto {
 namespace {
 
@@ -14,9 +14,9 @@ using ::testing::HasSubstr;
 
 struct Case {
   const char* name;
-  // Largest relative difference of a loss or gradient norm. The build that wrote the checkpoint has none on 2 ranks. Other
-  // ranks, and ATen's operators without vector instructions in place of stretto's kernels, gave up to 3.1e-7 in fp32 and
-  // 0.015 in bf16; another momentum, beta or seed gives more than 0.08.
+  // Largest relative difference of a loss or gradient norm. The build that wrote the checkpoint has none on 2
+  // ranks. Other ranks, and ATen's operators without vector instructions in place of stretto's kernels, gave
+  // up to 3.1e-7 in fp32 and 0.015 in bf16; another momentum, beta or seed gives more than 0.08.
   double tolerance;
 };
 

@@ -41,7 +41,7 @@ void run(const std::string& input) {
   const FlightBoard board(1);
   {
     const Fd file(::open(board.path().c_str(), O_RDWR | O_CLOEXEC));
-    // Not past the end: the board is sealed.
+    // The board is sealed, so nothing is written past its end.
     struct stat status = {};
     ::fstat(file.get(), &status);
     const size_t bytes = std::min(input.size(), static_cast<size_t>(status.st_size));

@@ -1,8 +1,9 @@
 // A user's program with `using namespace stretto` and its own helpers.
 //
 //   module_probe callback OUTPUT                          a callback throws on rank 1 only
-//   module_probe dropout OUTPUT MASKS [CHECKPOINT]        a Module with torch::nn::Dropout; each rank appends the masks of its
-//                                                         steps to MASKS.<rank>, a line per step; CHECKPOINT is resumed
+//   module_probe dropout OUTPUT MASKS [CHECKPOINT]        a Module with torch::nn::Dropout; each rank appends
+//                                                         the masks of its steps to MASKS.<rank>, a line per
+//                                                         step; CHECKPOINT is resumed
 #include <fstream>
 
 #include <torch/nn/modules/dropout.h>

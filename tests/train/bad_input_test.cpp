@@ -5,8 +5,8 @@
 #include "stretto/base/files.h"
 #include "stretto/base/message_support.h"
 
-// Invalid input ends a run before its first step, with a message that states where, what was found and what to do, and
-// without a model or results that could be mistaken for valid ones.
+// Invalid input ends a run before its first step, with a message that states where, what was found and what
+// to do, and without a model or results that could be mistaken for valid ones.
 namespace stretto {
 namespace {
 

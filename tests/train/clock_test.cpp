@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-// As if the clock had been set back by a century before the last save.
+// Simulates a clock that was set back by a century before the last save.
 TEST(ClockGoingBack, TheNewestCheckpointIsTheOneOfTheMostSteps) {
   const Workspace workspace;
   const std::string settings =

@@ -2,7 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// `stretto train` with the configurations of DeepSpeed and Accelerate: the same run as with the settings that they stand for.
+// `stretto train` with the configurations of DeepSpeed and Accelerate: the same run as with the settings that
+// they stand for.
 namespace stretto {
 namespace {
 

@@ -135,7 +135,7 @@ TEST_F(TrainHosts, CheckpointsNeedNoSharedFolder) {
   EXPECT_TRUE(!workspace_.has("second/checkpoints") ||
               std::filesystem::is_empty(workspace_.path("second/checkpoints")));
 
-  // On one host, for some steps, and back on two.
+  // The run takes some steps on one host and continues on two.
   const ShellResult on_one = workspace_.run(
       "train", 3, settings + "training.steps_this_run=3 " + sharded + workspace_.path("first"));
   ASSERT_EQ(on_one.exit_code, 0) << on_one.err;

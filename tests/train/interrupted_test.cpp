@@ -7,7 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// Programs that are killed, stopped by a signal or hindered by the disk are resumed as if they had never stopped.
+// Programs that are killed, stopped by a signal or hindered by the disk are resumed as if they had never
+// stopped.
 namespace stretto {
 namespace {
 
@@ -25,8 +26,8 @@ class Interrupted : public RunStates<Workspace> {
 
 // ---- kills
 
-// SIGKILL for the launcher and with it all ranks. A quarter of the kills comes at any moment, the others are aimed at the
-// start, a step or a save; which of these each one hit is determined afterwards.
+// SIGKILL for the launcher and with it all ranks. A quarter of the kills comes at any moment, the others are
+// aimed at the start, a step or a save; which of these each one hit is determined afterwards.
 class Kills : public Interrupted {
  protected:
   enum Phase { starting, stepping, saving };
@@ -52,8 +53,8 @@ class Kills : public Interrupted {
     pause(0, 100);
     wait_until([&] { return is_saving() == (kill % 4 == 3); });
   }
-  // What a run was doing when it was killed. Partial checkpoints are of this run if it has taken a step: they are removed at
-  // the start.
+  // What a run was doing when it was killed. Partial checkpoints are of this run if it has taken a step: they
+  // are removed at the start.
   Phase phase(const BackgroundShell& run) const {
     if (!has_stepped(run)) return starting;
     return is_saving() ? saving : stepping;

@@ -22,8 +22,8 @@ std::string make_tagged(int count, uint64_t seed) {
   return text;
 }
 
-// Ranks that share memory, those that do not, where each keeps other states, and bf16, whose products round with
-// their sizes.
+// Ranks that share memory, those that do not, where each keeps other states, and bf16, whose products round
+// with their sizes.
 TEST(TrainLaws, KeptStatesOfAFrozenTransformerChangeNoBit) {
   const ThreadWorkspace workspace;
   workspace.train("encoder", 1, "training.max_steps=1");

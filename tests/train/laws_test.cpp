@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// The result of a run is a function of the recipe's global sizes and seed, not of how the work is divided. All runs compute
-// in float64 with dropout, so any difference beyond rounding is an error.
+// The result of a run is a function of the recipe's global sizes and seed, not of how the work is divided.
+// All runs compute in float64 with dropout, so any difference beyond rounding is an error.
 namespace stretto {
 namespace {
 
@@ -58,7 +58,7 @@ TEST(TrainLaws, EveryStrategyTakesTheSameSteps) {
       expect_same_steps(workspace, "ddp", "sharded");
     }
   }
-  // By tcp as on hosts with one rank each.
+  // tcp connects ranks as on hosts with one rank each.
   for (const std::string sharding :
        {"hsdp training.dp_shard=1", "hsdp training.dp_shard=2", "hsdp training.dp_shard=4",
         "hsdp training.dp_shard=null", "hsdp training.dp_shard=2 training.shared_parameters=off",
@@ -69,8 +69,8 @@ TEST(TrainLaws, EveryStrategyTakesTheSameSteps) {
   }
 }
 
-// In fp32 and bf16, where every other order of sums rounds differently; 6 + 6 micro-batches of a step, some without a sample;
-// also where the number of ranks changes in between.
+// Every other order of sums rounds differently in fp32 and bf16. A step has 6 + 6 micro-batches, some without
+// a sample, and the number of ranks changes during the run.
 TEST(TrainLaws, DeterministicRunsHaveTheSameBitsOnOneTwoAndFourRanks) {
   const ThreadWorkspace workspace;
   workspace.write("train.tsv", make_rows(63, 5));
@@ -101,7 +101,7 @@ TEST(TrainLaws, DeterministicRunsHaveTheSameBitsOnOneTwoAndFourRanks) {
   }
 }
 
-// Also across a checkpoint.
+// This holds across a checkpoint, too.
 TEST(TrainLaws, OptimizerStateInFilesChangesNoBit) {
   const ThreadWorkspace workspace;
   std::filesystem::create_directory(workspace.path("disk"));
@@ -165,7 +165,8 @@ TEST(TrainLaws, TokenBudgetIsGlobal) {
   expect_same_steps(workspace, "one", "accumulated");
 }
 
-// With a token budget, the number of steps depends on the epoch's order; every epoch still uses each sample once.
+// With a token budget, the number of steps depends on the epoch's order; every epoch still uses each sample
+// once.
 TEST(TrainLaws, EveryEpochUnderATokenBudgetIsWhole) {
   const ThreadWorkspace workspace;
   workspace.train("run", 1, "training.global_batch_size=null training.max_tokens=50 training.epochs=6");

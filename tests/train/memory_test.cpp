@@ -1,4 +1,5 @@
-// The memory of whole programs, measured as the proportional set size: what processes share is divided among them.
+// The memory of whole programs, measured as the proportional set size: what processes share is divided among
+// them.
 #include <sstream>
 #include <thread>
 #include <tuple>
@@ -31,8 +32,8 @@ struct Peaks {
   double rank = 0, sum = 0;  // MiB, of any one rank, and of all together
 };
 
-// Of the ranks of `command`, which must succeed. Each is charged its part of the memory that ranks share: the last one to end would
-// otherwise be charged all of it.
+// The peaks of the ranks of `command`, which must succeed. Each rank is charged its part of shared memory;
+// otherwise the last one to end would be charged all of it.
 Peaks peaks_of(const std::string& command) {
   BackgroundShell run(command);
   Peaks peaks;
@@ -69,7 +70,8 @@ constexpr double model_mib = 68.7;
 constexpr const char* deep_config = R"({"model_type": "bert", "vocab_size": 64, "hidden_size": 256,
   "num_hidden_layers": 34, "num_attention_heads": 4, "intermediate_size": 512, "max_position_embeddings": 32})";
 
-// The shell command of a run of six steps, so that its peak is seen on a busy machine too, into the folder `name`.
+// The shell command of a run of six steps, so that its peak is seen on a busy machine too, into the folder
+// `name`.
 std::string short_run(const Workspace& workspace, const std::string& name, const std::string& more,
                       int ranks = 4) {
   return workspace.command(
@@ -86,7 +88,8 @@ Peaks peaks_above(const Peaks& base, const std::string& command) {
   return {peaks.rank - base.rank, peaks.sum - base.sum};
 }
 
-// From the construction of the model to its last save. Under fsdp a rank has half of the model's size of weights and gradients.
+// Memory is measured from the construction of the model to its last save. Under fsdp, a rank has half of the
+// model's weights and gradients.
 TEST(Memory, FsdpTrainsWhereTheModelFitsNoRank) {
   if (!measures()) GTEST_SKIP() << "memory cannot be measured here";
   const Workspace workspace;

@@ -47,7 +47,8 @@ TEST(TrainRendezvous, RanksStartedByHandMeetAtMasterPort) {
   expect_same_losses(workspace, "run");
 }
 
-// Two folders stand for two hosts without a shared file system: the same relative path means another place at each.
+// Two folders stand for two hosts without a shared file system: the same relative path means another place at
+// each.
 TEST(TrainRendezvous, CheckpointsGoToTheFolderOfRank0) {
   const Workspace workspace;
   for (const char* host : {"host-a", "host-b"}) std::filesystem::create_directory(workspace.path(host));

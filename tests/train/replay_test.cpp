@@ -18,8 +18,8 @@ using file_faults::Fault;
 
 class Replay : public RunStates<ThreadWorkspace> {
  protected:
-  // One block and an optimizer without state, so that a save has few writes; saves are synchronous, so that the n-th write is
-  // the same in each run. Step 4 is the last of an epoch: the model is evaluated and saved.
+  // One block and an optimizer without state, so that a save has few writes; saves are synchronous, so that
+  // the n-th write is the same in each run. Step 4 is the last of an epoch: the model is evaluated and saved.
   void SetUp() override {
     auto config = nlohmann::json::parse(workspace_.read("model/config.json"));
     config["num_hidden_layers"] = 1;
@@ -36,8 +36,8 @@ class Replay : public RunStates<ThreadWorkspace> {
                             std::filesystem::copy_options::recursive);
     }
   }
-  // The exit code of a run in a process of its own, as a shell gives it. This process has no thread that fork()
-  // would lose.
+  // The exit code of a run in a process of its own, as a shell gives it. This process has no thread that
+  // fork() would lose.
   int run(const std::string& name, const Fault& fault, const std::string& settings = "") const {
     const pid_t child = ::fork();
     if (child == 0) {

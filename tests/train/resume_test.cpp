@@ -35,7 +35,8 @@ class ResumeAtEveryStep : public Resume, public ::testing::WithParamInterface<Se
     return records;
   }
 
-  // A run folder with the checkpoint of this step only, and with the model if the run had evaluated one by then.
+  // A run folder with the checkpoint of this step only, and with the model if the run had evaluated one by
+  // then.
   void copy_run(const std::string& from, int64_t step, const std::string& to) const {
     make_folders(path(to + "/checkpoints"));
     const auto recursive = std::filesystem::copy_options::recursive;
@@ -114,7 +115,7 @@ TEST_F(Resume, OtherWorldSizesAndBatchSizesContinueAtTheSameSample) {
   EXPECT_EQ(newest("again"), 27);
   expect_same(state_of("again", 27), state_of("smaller", 27));
 
-  // And back to 16, from the middle of the batches of 5.
+  // The run continues with 16, from the middle of the batches of 5.
   ASSERT_TRUE(workspace_.has("smaller/checkpoints"));
   workspace_.train("back", 1, settings + "resume=" + checkpoint("smaller", 6));
   EXPECT_EQ(nlohmann::json::parse(workspace_.read("back/summary.json"))["samples"], 13 + 87);
@@ -163,7 +164,7 @@ TEST_P(ResumeUnder, AnotherStrategyContinuesTheSameRun) {
                      from("-whole") + " training.strategy=zero1 training.shared_parameters=off");
     EXPECT_LT(relative_difference(workspace_.losses(precision + "-other"), rest), tolerance);
 
-    // At the same size and strategy: to the bit.
+    // The same world size and strategy give the same bits.
     workspace_.train(precision + "-again", ranks, from("-whole") + sharded);
     expect_same(state_of(precision + "-again", 8), state_of(precision + "-whole", 8));
   }

@@ -51,11 +51,11 @@ struct WordColumns {
 };
 
 // A packed batch (see Batch), padded up to a multiple of `multiple_of` tokens, with words [T]: the number of
-// the word within its sample at its first token, else -1. With columns.characters also characters [C] and
-// character_cu_seqlens [T + 1]: the characters of token t are character_cu_seqlens[t] to
-// character_cu_seqlens[t + 1]. With columns.whole_words also token_words [T], the number of each token's word
-// among those of the batch, or -1; and word_ids [T], the id of the word that begins at a token, or 0. All are
-// int64; padding belongs to no word.
+// the word within its sample at its first token, else -1. With columns.characters it also has characters [C]
+// and character_cu_seqlens [T + 1]: the characters of token t are character_cu_seqlens[t] to
+// character_cu_seqlens[t + 1]. With columns.whole_words it also has token_words [T], the number of each
+// token's word among those of the batch, or -1; and word_ids [T], the id of the word that begins at a token,
+// or 0. All are int64; padding belongs to no word.
 Batch pack_words(std::span<const WordSample> samples, const WordColumns& columns, int64_t multiple_of = 1);
 
 }  // namespace stretto::data

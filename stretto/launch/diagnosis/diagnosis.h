@@ -8,7 +8,7 @@
 
 namespace stretto::launch {
 
-// For each group whose members made different calls, one sentence on the first difference: "rank 1 called
+// One sentence per group whose members made different calls, on the first difference: "rank 1 called
 // all_gather [4] float32 #17, rank 0 called all_reduce [8] float32 #17, in group world", or the ranks that
 // have not made the call. Oldest first.
 std::vector<std::string> differences(const FlightRecord& record);

@@ -19,8 +19,8 @@ class Lines {
   void emit(const Take& take);
 
   std::string line_;
-  bool returned_ =
-      false;  // the last byte was a carriage return: the next one, unless it is a newline, overwrites the line
+  // The last byte was a carriage return: the next one, unless it is a newline, overwrites the line.
+  bool returned_ = false;
 };
 
 }  // namespace stretto::launch

@@ -49,13 +49,13 @@ struct FitContext {
 //   fit_start                    the state is restored; no step was taken yet
 //     epoch_start                not if the run was resumed inside of the epoch
 //       step_start
-//       gradients_ready          reduced, before the update; only for callbacks that read gradients, and not with manual
-//                                optimization
+//       gradients_ready          reduced, before the update; only for callbacks that read gradients, and not
+//                                with manual optimization
 //       step_end                 the optimizer has stepped, or the step was skipped (see report.taken)
 //       evaluation_end           after steps that evaluate.every selects; metrics are the same on all ranks
 //     epoch_end
-//       checkpoint_saved         its files may still be written in the background (checkpoint.async); it holds the state
-//                                of callbacks after all of the above
+//       checkpoint_saved         its files may still be written in the background (checkpoint.async); it holds
+//                                the state of callbacks after all of the above
 //   fit_end                      the model is saved
 //   exception                    instead of the next event, on the rank that threw
 //

@@ -17,8 +17,8 @@ std::vector<ParameterGroup> combine_groups(torch::nn::Module& module, const Reci
                                            std::vector<ParameterGroup> of_module);
 
 // The table of the groups for the start of a run: a line for each combination of learning rate and weight
-// decay, with the number of tensors and elements. `lr`: the rate of the optimizer, whose type determines
-// whether it has weight decay.
+// decay, with the number of tensors and elements. `lr`: the optimizer's rate. `optimizer`: its type, which
+// determines whether there is weight decay.
 std::string describe_groups(const ModuleTensors& tensors, double lr, const std::string& optimizer);
 
 // The depth of each parameter for layer_decay, from its name in registration order: 0 for what comes before

@@ -12,7 +12,9 @@ namespace stretto {
 
 // Metrics for validation_step of a Module (metric.h):
 //
-//   Tagger() : net_(model(...)), scores_(metric(std::make_shared<ClassMetric>(4, {"accuracy", "f1_macro"}))) {}
+//   Tagger()
+//       : net_(model(...)),
+//         scores_(metric(std::make_shared<ClassMetric>(4, {"accuracy", "f1_macro"}))) {}
 //   Tensor validation_step(const Batch& batch, StepContext&) override {
 //     scores_->update(net_->forward(batch.at("x")), batch.at("labels"));
 //     return {};

@@ -1,5 +1,5 @@
-// A user's program, built with installed headers only: fits a line to points in its own process, without a launcher, and
-// prints the number of steps and the final loss.
+// A user's program, built with installed headers only: fits a line to points in its own process, without a
+// launcher, and prints the number of steps and the final loss.
 #include <iostream>
 
 #include <stretto/stretto.h>
