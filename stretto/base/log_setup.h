@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-// Sets up a rank's log (log.h), once per process. These functions do not throw because of later failures to
-// write.
+// Sets up the log of a rank (log.h), once per process. These functions do not throw because of later failures
+// to write.
 namespace stretto::log {
 
 // Like open_file, but nothing is written before release_file(): see HeldFile.

@@ -46,8 +46,8 @@ Sizes row_major_strides(const Sizes& sizes) {
   return strides;
 }
 
-// The number of the box's elements that come before the local element `flat`. The box and the local tensor
-// order them alike.
+// The number of the box's elements that come before the local element `flat`. The order is the same in the
+// box and in the local tensor.
 int64_t elements_before(const Box& box, const Sizes& strides, int64_t flat) {
   if (box.extent.empty()) return flat;  // a scalar
   int64_t rest = 1, before = 0;

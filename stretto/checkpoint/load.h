@@ -13,12 +13,12 @@
 
 namespace stretto::checkpoint {
 
-// Writes a checkpoint's tensors into the memory that `state` refers to and replaces its scalars, whatever
-// world size and regions it was saved with. Names, shapes and types are compared before anything is written,
-// each piece's checksum before that piece is. Each of its tensors must be in the table of some rank of
-// `group`. Throws DataError naming the tensor, at all ranks, where the checkpoint is of another model, and
-// the file where it is damaged. `names`: of "precision", which decides types. Collective, with the same
-// checkpoint at all ranks.
+// Writes a checkpoint's tensors into the memory that `state` refers to and replaces its scalars, regardless
+// of the world size and regions with which it was saved. Names, shapes and types are compared before anything
+// is written, each piece's checksum before that piece is. Each of its tensors must be in the table of some
+// rank of `group`. Throws DataError naming the tensor, at all ranks, where the checkpoint is of another
+// model, and the file where it is damaged. `names`: of "precision", which decides types. Collective, with the
+// same checkpoint at all ranks.
 checkpoint_format::Manifest load(Group& group, const std::filesystem::path& checkpoint, State& state,
                                  const OptionNames& names = {});
 

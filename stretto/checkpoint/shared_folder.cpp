@@ -28,8 +28,8 @@ void look_again(const std::filesystem::path& folder) {
   const std::filesystem::directory_iterator parent(folder.parent_path(), ignored), own(folder, ignored);
 }
 
-// Whether the folder, or what there is of the path to it, lies on a file system of this host, which shows at
-// once what is in it. Others, also those that are not mounted yet, do not count.
+// Whether the folder, or its nearest existing parent, is on a local file system, which shows new entries at
+// once. Network file systems, even if they are not mounted yet, are not local.
 bool is_local(std::filesystem::path folder) {
   std::error_code failed;
   folder = std::filesystem::absolute(folder, failed);

@@ -23,7 +23,7 @@ constexpr int64_t broadcast_chunk = int64_t{8} << 20;
 // Several of them are on their way while rank 0 writes one.
 constexpr int64_t message_chunk = int64_t{1} << 20;
 
-// A file that is read in chunks; one that cannot be read has none, and says why.
+// A file that is read in chunks. A file that cannot be read has no chunks, and a reason.
 class Source {
  public:
   explicit Source(const std::filesystem::path& path) {

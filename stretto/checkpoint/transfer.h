@@ -9,7 +9,7 @@
 // Checkpoints between hosts that have no folder in common: rank 0's host has them all.
 namespace stretto::checkpoint {
 
-// A folder of this rank alone for what it has of a checkpoint that lies with rank 0.
+// A folder that only this rank uses, for its part of a checkpoint in rank 0's folder.
 // checkpoint_format::remove_partial() removes it.
 std::filesystem::path folder_apart(const std::filesystem::path& folder, int64_t step, int rank);
 

@@ -62,7 +62,7 @@ class Writer {
   bool snapshot_in_file_ = false;
   std::thread thread_;
   std::atomic<bool> busy_ = false;
-  std::optional<SharedFolder> shared_;  // none until the folder is there
+  std::optional<SharedFolder> shared_;  // none until the folder exists
   std::string error_;                   // of the last save; read after joining the thread
   int64_t last_step_ = -1;
 };

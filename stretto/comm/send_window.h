@@ -15,8 +15,8 @@ namespace stretto {
 // announcement, may be queued behind messages that it has not asked for yet. With announcements
 //  - both sides always read, so everything that was sent arrives, even while both send;
 //  - a message that is asked for is never delayed, and overtakes delayed ones.
-// A send and its receive therefore complete once both are called, whatever other messages are pending. Only a
-// program in which two ranks each wait for a send before they call the receive that the other one needs
+// A send and its receive therefore complete once both are called, regardless of other pending messages. Only
+// a program in which two ranks each wait for a send before they call the receive that the other one needs
 // depends on the limit, as with MPI_Send.
 class SendWindow {
  public:

@@ -67,9 +67,9 @@ SocketMessages::SocketMessages(std::shared_ptr<PeerSockets> sockets, std::chrono
       peers_(static_cast<size_t>(sockets_->size())),
       thread_([this] { work(); }) {}
 
-// A connection that is closed with something unread in it loses what it has yet to deliver, and announcements
-// arrive at any time. So this rank shuts down its own direction and keeps reading until the others, which
-// read everything and then close, have closed theirs.
+// A connection that is closed with unread data in it loses the data that it has yet to deliver, and
+// announcements arrive at any time. So this rank shuts down its own direction and keeps reading until the
+// others, which read everything and then close, have closed theirs.
 SocketMessages::~SocketMessages() {
   {
     std::unique_lock lock(mutex_);

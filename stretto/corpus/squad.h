@@ -47,8 +47,9 @@ struct QuestionSet {
 // Reads questions, each with id, question, context and answers:
 //   SQuAD's JSON   {"version", "data": [{"title", "paragraphs": [{"context", "qas": [{"id", "question",
 //                  "answers": [{"text", "answer_start"}], "is_impossible"}]}]}]}
-//   flat JSON      {"data": [row, ...]}, or JSON Lines with a row per line, like Hugging Face data sets; a row
-//                  is {"id", "title", "context", "question", "answers": {"text": [...], "answer_start": [...]}}
+//   flat JSON      {"data": [row, ...]}, or JSON Lines with a row per line, like Hugging Face data sets; a
+//                  row is {"id", "title", "context", "question",
+//                  "answers": {"text": [...], "answer_start": [...]}}
 // A question without "answers" has none. Throws DataError with the file and the place, IoError.
 QuestionSet read_questions(const std::filesystem::path& path);
 QuestionSet parse_questions(std::string_view content, const std::string& name);

@@ -8,7 +8,7 @@
 
 namespace stretto::data {
 
-// What a checkpoint says about data: the number of samples, and hashes of their contents and, unless the
+// The identity of data in a checkpoint: the number of samples, and hashes of their contents and, unless the
 // dataset is one of blocks, of their lengths.
 nlohmann::json identify(const Dataset& dataset);
 

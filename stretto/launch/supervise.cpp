@@ -177,7 +177,7 @@ class Supervisor {
     // A program that could not be started has reported nothing itself.
     if (ending.start_error.empty()) exit_codes_[index(rank)] = ending.exit_code();
     const bool asked_for = stop_.explains(rank, ending);
-    // A usage error is the cause of the other failures, in whatever order they were detected.
+    // A usage error is the cause of the other failures, regardless of the order in which they were detected.
     const bool explains = ending.code == usage_error && report_at_ && outcome_.exit_code != usage_error;
     if (outcome_.exit_code == 0 || explains) {
       outcome_.exit_code =

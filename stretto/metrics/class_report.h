@@ -30,7 +30,7 @@ nlohmann::ordered_json class_scores_json(const std::vector<ClassScores>& scores)
 nlohmann::ordered_json confusion_json(const Confusion& confusion, const std::vector<std::string>& labels);
 
 // The scores as lines of at most 80 columns for a terminal. Long labels are shortened. If there are many
-// labels, only those with the most gold samples are shown, and the last line says so.
+// labels, only those with the most gold samples are shown, and the last line states this.
 std::string class_scores_table(const std::vector<ClassScores>& scores);
 std::string confusion_table(const Confusion& confusion, const std::vector<std::string>& labels);
 

@@ -19,7 +19,7 @@ class ModelOutline;
 struct LlamaVariant {
   const char* model_type;
   const char* class_name;            // what the architecture begins with: "LlamaForCausalLM"
-  bool query_bias = false;           // of queries, keys and values, whatever config.json has
+  bool query_bias = false;           // of queries, keys and values, regardless of config.json
   bool reads_attention_bias = true;  // attention_bias of config.json: of these and of the output
   bool reads_mlp_bias = false;       // mlp_bias
   bool head_norms = false;           // queries and keys are normalised head by head

@@ -8,7 +8,7 @@ namespace {
 
 using Result = nn::Crf::Result;
 
-// The words of a batch as sequences by themselves.
+// The words of a batch as sequences of their own.
 struct Words {
   explicit Words(const Batch& batch) {
     const Tensor is_word = batch.at("words").ge(0);

@@ -97,7 +97,7 @@ struct Capabilities {
   const WordReader* word_reader = nullptr;
   const HiddenStates* hidden_states = nullptr;
   const FrozenStates* frozen_states = nullptr;
-  const SequenceLabeller* sequence_labeller = nullptr;  // null: tokens are tagged each by itself
+  const SequenceLabeller* sequence_labeller = nullptr;  // null: each token is tagged separately
   const CausalDecoder* causal_decoder = nullptr;
 };
 
@@ -109,7 +109,7 @@ struct WeightNames {
   // config.json names another one, because heads share names. "": it is not compared.
   std::string head = {};
   std::string prefix = {};              // of the encoder: "bert."
-  std::vector<std::string> parts = {};  // what names begin with in files of the encoder alone: "embeddings."
+  std::vector<std::string> parts = {};  // prefixes of names in files of the encoder only: "embeddings."
   std::function<std::string(std::string)> renamed = {};      // the current name of a weight of an older file
   std::function<bool(const std::string&)> is_leftover = {};  // belongs to another head: not unexpected
 

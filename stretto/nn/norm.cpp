@@ -31,8 +31,8 @@ void restore_scalars(AutogradContext* context, kernels::Norm& norm) {
   norm.after = {p[1], static_cast<uint64_t>(key[1])};
 }
 
-// Tensors that may be missing: autograd takes no undefined ones. A function takes those that are there as a
-// list, and which of them they are.
+// Tensors that may be undefined, which autograd does not accept: a function takes the defined ones as a list,
+// and flags that mark them.
 class Optional {
  public:
   Optional(std::initializer_list<Tensor> all) {
@@ -91,7 +91,7 @@ struct NormDropoutFunction : torch::autograd::Function<NormDropoutFunction> {
   }
 };
 
-// What is before a linear map: curve(x + bias) * factor, or x. bias and factor may be undefined.
+// The input of a linear map: curve(x + bias) * factor, or x. bias and factor may be undefined.
 struct Entry {
   std::optional<kernels::Curve> curve;
   Tensor bias, factor;

@@ -54,7 +54,7 @@ void read_in_place(std::span<const HeldValues> held);
 // that autograd accumulates in place, and reductions, norms and optimizer steps operate on ranges of
 // elements.
 //
-//   parameters   | w0      | b0 | w1            | b1 |       in registration order, each on a new cache line and
+//   parameters   | w0      | b0 | w1            | b1 |       in registration order, each on a new cache line;
 //                                                            as long on each rank with a part of the tensor
 //   master       [ fp32 .................................. ]
 //   grad         [ fp32 .................................. ]

@@ -11,7 +11,7 @@ struct EngineParts;
 enum class Reduce : uint8_t {
   last,   // the last micro-batch of a step: they are summed over the ranks while it runs
   later,  // a backward with `last` follows, which sums them; where gradients are sharded they are summed now
-  never,  // nothing is communicated, whatever the strategy
+  never,  // nothing is communicated under any strategy
 };
 
 // How often a backward will add to the gradient of each trainable parameter, by its index in

@@ -12,7 +12,7 @@
 
 namespace stretto {
 
-// What is known of an engine once it is constructed. It does not change afterwards.
+// The properties of an engine, which do not change after its construction.
 struct EngineFacts {
   ModuleTensors tensors;
   Sharding sharding;

@@ -31,7 +31,7 @@ struct MatmulOptions {
 // Which libraries compute the matrix products of a run. With "auto", rank 0 times the usable ones on the
 // shapes of the module's nn::Linear layers (kernels/matmul/choice.h), for about 0.1 s, and all ranks use its
 // choice. The choice is cached per processor, unless measurements contradicted each other, and is part of the
-// run's state, so that a resumed run rounds alike.
+// run's state, so that rounding is the same in a resumed run.
 class MatmulLibraries {
  public:
   // Chooses, and sets the process's products (kernels/matmul/matmul.h). Collective.

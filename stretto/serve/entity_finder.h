@@ -16,7 +16,7 @@ namespace stretto {
 // A token of a text, or a word if the model tags whole words, with the model's probabilities of its tags.
 struct TaggedToken {
   std::string word;            // as in the vocabulary
-  int64_t index = 0;           // among the tokens of the text, from 1, as Hugging Face counts behind [CLS]
+  int64_t index = 0;           // among the tokens of the text, from 1, as Hugging Face counts after [CLS]
   int64_t begin = 0, end = 0;  // code points of the text
   bool continues_word = false;
   std::vector<double> scores;

@@ -15,8 +15,8 @@ enum class InputFormat { text, json, jsonl };
 // ConfigError for tables (.csv, .tsv).
 InputFormat format_of(const std::filesystem::path& path, const OptionNames& names = {});
 
-// Calls `use` with each input, in order, as soon as it is read. Throws DataError with file and line for what
-// is not an input; json is checked whole before the first call.
+// Calls `use` with each input, in order, as soon as it is read. Throws DataError with file and line for a
+// malformed input; json is checked whole before the first call.
 void read_inputs(LineReader& source, InputFormat format, const InputParser& parser, const UseInput& use);
 
 }  // namespace stretto

@@ -23,7 +23,7 @@ struct PipelineInput {
 // What each input of a pipeline is.
 enum class InputKind {
   text,           // one text
-  text_or_pair,   // either: the model does not say what it was trained on
+  text_or_pair,   // either: the model's folder does not state which it was trained on
   text_pair,      // two texts
   text_or_words,  // a text, or its words
   question,       // a question and its context

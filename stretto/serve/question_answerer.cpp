@@ -34,7 +34,7 @@ std::vector<data::ScoredToken> probabilities(const Tensor& logits, const text::E
   return result;
 }
 
-// The answers in one window, best first, each with the probability of its tokens alone.
+// The answers in one window, best first, each with the probability of its tokens in this window.
 std::vector<data::AnswerSpan> answers_of_window(std::span<const data::ScoredToken> starts,
                                                 std::span<const data::ScoredToken> ends) {
   if (starts.empty()) return {};

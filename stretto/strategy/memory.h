@@ -27,7 +27,7 @@ struct ModelSizes {
   int64_t tables = 0;               // elements of sparse tables among these, which are reduced by rows
   int64_t reached = 0;              // of the tables, in pages with a row that gets a gradient in the run
   int64_t optimizer_bytes = 0;      // the optimizer's state for all of them
-  bool steps_rows = false;          // the optimizer can step rows of tables by themselves
+  bool steps_rows = false;          // the optimizer can step rows of tables separately
   bool optimizer_in_files = false;  // EngineOptions::offload_optimizer
   bool can_shard = true;            // the optimizer takes a part of the parameters
   bool keeps_average = false;       // EngineOptions::average
@@ -43,11 +43,11 @@ struct JobShape {
   int hosts() const { return (ranks + ranks_per_host - 1) / ranks_per_host; }
 };
 
-// The ranks that a strategy divides what it shards among.
+// The ranks among which a strategy shards.
 struct ShardGroup {
   int ranks = 1;
   bool on_one_host = true;  // they share memory
-  bool has_copies = false;  // other ranks hold another copy of what is sharded
+  bool has_copies = false;  // other ranks hold another copy of the sharded tensors
 };
 ShardGroup shard_group(const Sharding& row, const JobShape& job);
 

@@ -57,7 +57,7 @@ class FineTuningProgram : public Task {
   // The labels of trained_model(). Throws DataError if it lacks the head.
   std::vector<std::string> labels_of_trained_model() const;
 
-  // The tokenizer in `folder`, as the recipe's tokenizer section says.
+  // The tokenizer in `folder`, with the settings of the recipe's tokenizer section.
   text::Tokenizer load_tokenizer(const std::filesystem::path& folder) const;
   // The most tokens of a sample: data.max_length, unless a task takes what the model has.
   virtual int64_t max_length(const TextModel&) const { return recipe_.data.max_length; }

@@ -31,7 +31,7 @@ class KeptStates {
  private:
   std::vector<int64_t> begins_;  // of each sample's words, and their number
   Tensor states_;                // [words, width]; undefined: nothing is kept
-  Tensor known_;                 // [samples] int64 on the CPU: 1 where the states are there
+  Tensor known_;                 // [samples] int64 on the CPU: 1 where the states exist
 };
 
 }  // namespace stretto

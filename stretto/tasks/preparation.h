@@ -19,7 +19,7 @@ namespace stretto {
 // vocabulary has words only with a space in front of them; else the setting of the tokenizer's files.
 std::optional<bool> prefix_space(const Recipe& recipe);
 
-// The tokenizer in `folder`, as the recipe's tokenizer section says.
+// The tokenizer in `folder`, with the settings of the recipe's tokenizer section.
 text::Tokenizer load_tokenizer(const Recipe& recipe, const std::filesystem::path& folder);
 
 // Removes everything after the first `most` rows, sentences or questions of a file (data.max_train_samples

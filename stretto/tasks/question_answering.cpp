@@ -98,8 +98,8 @@ void QuestionAnswering::refuse_unanswerable(const QuestionSet& set) const {
 }
 
 // Whether "" may be predicted, and so whether the metrics are SQuAD 2.0's or 1.1's. The questions that are
-// scored decide: evaluations in training and `stretto test` of a file agree, whatever file the model was
-// trained on.
+// scored decide: evaluations in training and `stretto test` of a file agree, regardless of the file on which
+// the model was trained.
 bool QuestionAnswering::may_have_no_answer(const QuestionSet& scored) const {
   return settings_.version_2_with_negative.value_or(scored.count_unanswerable() > 0);
 }

@@ -80,7 +80,7 @@ class TextClassification : public FineTuning<Table, TextDataset, SequenceClassif
   const ProblemType problem_;
 };
 
-// What the recipe says, for these labels of the files.
+// The recipe's settings for these labels of the files.
 ClassificationSettings TextClassification::settings(const std::vector<std::string>& labels) const {
   if (config_.glue_task && problem_ == ProblemType::single_label_classification) {
     const auto wanted = metrics::glue_task(*config_.glue_task).labels.size();

@@ -97,7 +97,7 @@ std::optional<std::vector<std::string>> TokenClassification::tags_of_model() con
   return trained_labels(models_, head(), *recipe_.model.path);
 }
 
-// Tags that are numbers are named as the recipe says, else by the tags of the model.
+// Tags that are numbers are named by the recipe, else by the tags of the model.
 TaggedCorpus TokenClassification::read(const std::filesystem::path& file,
                                        const std::optional<std::vector<std::string>>& trained_tags,
                                        bool require_tags) const {

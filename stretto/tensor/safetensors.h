@@ -44,8 +44,8 @@ class SafetensorsFile {
 // The name of a dtype in the format ("F32"). Throws DataError for unsupported dtypes.
 const char* safetensors_dtype(at::ScalarType dtype);
 
-// Writes all tensors of a source, or these (any device, any layout), atomically. What is not in memory here
-// is read and written in parts of a few MiB. Throws IoError.
+// Writes all tensors of a source, or these (any device, any layout), atomically. Values that are not in this
+// rank's memory are read and written in parts of a few MiB. Throws IoError.
 void save_safetensors(const std::filesystem::path& path, const ListedSource& tensors,
                       const std::map<std::string, std::string>& metadata = {{"format", "pt"}});
 void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,

@@ -15,9 +15,9 @@ struct TensorLayout;
 
 using NamedTensors = std::map<std::string, Tensor>;
 
-// Where the values of tensors come from: files, a seed, memory. Names and regions are those of global tensors
-// (base/tensor_layout.h), so that a rank reads the parts that it holds, whatever mesh and strategy a run has.
-// Equal regions have equal values, however a tensor is divided.
+// The source of tensors' values: files, a seed, memory. Names and regions are those of global tensors
+// (base/tensor_layout.h), so that a rank reads the parts that it holds under any mesh and strategy. Equal
+// regions have equal values, however a tensor is divided.
 class TensorSource {
  public:
   virtual ~TensorSource() = default;
@@ -40,8 +40,8 @@ class TensorSource {
 // Throws DataError with both shapes unless the source's tensor has this one.
 void require_shape(const TensorSource& source, const std::string& name, const std::vector<int64_t>& shape);
 
-// Reads the elements `elements` (row-major) of what a rank holds of a tensor by its layout. Throws as
-// require_shape.
+// Reads the elements `elements` (row-major) of a rank's part of a tensor, by its layout. Throws as
+// require_shape() does.
 void read_elements(const TensorSource& source, const std::string& name, const TensorLayout& layout,
                    const Range& elements, const Tensor& values);
 

@@ -27,8 +27,8 @@ struct BpeOptions {
 // tokens of a word the pair of the first rule, leftmost, is merged, until no rule applies.
 class Bpe : public Model {
  public:
-  // Throws DataError, naming `name`, when a rule's tokens or what it makes of them are not in the vocabulary,
-  // or when that has some of the tokens of byte_fallback only.
+  // Throws DataError, naming `name`, if the tokens of a rule or its result are not in the vocabulary, or if
+  // the vocabulary has only some of the tokens of byte_fallback.
   Bpe(Vocabulary tokens, const Merges& merges, BpeOptions options, const std::string& name);
 
   void tokenize(std::string_view text, std::span<const WordRange> words,

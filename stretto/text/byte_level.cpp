@@ -50,7 +50,7 @@ constexpr std::array<CharacterKind, 128> ascii_kinds = [] {
   return kinds;
 }();
 
-// The kind of the character at `position`, which is moved behind it.
+// The kind of the character at `position`, which is advanced past it.
 CharacterKind next_kind(std::string_view text, size_t& position) {
   if (!is_ascii(text[position])) return character_kind(next_code_point(text, position));
   return ascii_kinds[static_cast<unsigned char>(text[position++])];

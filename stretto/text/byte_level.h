@@ -8,8 +8,8 @@
 
 namespace stretto::text {
 
-// Byte-level vocabularies represent each byte by one printable character: visible characters of Latin-1 by
-// themselves, the others, in order, by U+0100 and so on (GPT-2; the space is U+0120).
+// Byte-level vocabularies represent each byte by one printable character: visible characters of Latin-1
+// unchanged, the others, in order, by U+0100 and so on (GPT-2; the space is U+0120).
 
 // The bytes that a token represents; nullopt if one of its characters represents no byte.
 std::optional<std::string> bytes_of_token(std::string_view token);

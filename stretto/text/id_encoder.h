@@ -19,9 +19,9 @@ class IdEncoder {
   IdEncoder(IdEncoder&&) noexcept;
   ~IdEncoder();
 
-  // Appends the ids of `text`. Where the tokenizer reads any bytes, each run of bytes that is not UTF-8 is a
-  // word by itself, whose tokens are those of its bytes, between texts of their own; else each maximal
-  // invalid subpart is U+FFFD, as in encode(). REQUIRES: less than 4 GiB.
+  // Appends the ids of `text`. If the tokenizer reads any bytes, each run of bytes that is not UTF-8 is a
+  // separate word, whose tokens are those of its bytes, and separates the texts around it; otherwise each
+  // maximal invalid subpart is U+FFFD, as in encode(). REQUIRES: less than 4 GiB.
   void append(std::string_view text, std::vector<int32_t>& ids);
 
  private:

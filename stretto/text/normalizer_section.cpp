@@ -36,7 +36,7 @@ BertNormalizerOptions read_bert_normalizer(const JsonField& section, const JsonF
   return normalizer;
 }
 
-// Decodes padded base 64 (RFC 4648); nullopt if it is malformed. EVP_DecodeBlock alone skips white space at
+// Decodes padded base 64 (RFC 4648); nullopt if it is malformed. EVP_DecodeBlock itself skips white space at
 // both ends, accepts "=" anywhere as zero bits, and writes bytes for the padding.
 std::optional<std::string> decode_base64(std::string_view text) {
   constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -83,7 +83,7 @@ constexpr SplitPattern split_patterns[] = {
     {R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", 0},
     {R"('(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", 0}};
 
-// A Split and, behind it, the spelling of bytes, as Llama 3 and Qwen have them.
+// A Split followed by the spelling of bytes, as in Llama 3 and Qwen.
 std::unique_ptr<PreTokenizer> read_split(const JsonField& split, const JsonField& bytes) {
   const std::string behavior = split.string_or("behavior", "");
   if (behavior != "Isolated" || split.bool_or("invert", false)) {

@@ -164,7 +164,7 @@ std::vector<int32_t> special_ids(const TokenizerStages& tokenizer, const std::ve
   return ids;
 }
 
-// An added token that holds white space, or takes that behind it along, reaches beyond a cut in front of a
+// An added token that contains white space, or includes the white space after it, crosses a cut in front of a
 // space.
 bool keeps_to_its_part(const AddedToken& token) {
   for (size_t position = 0; position < token.content.size();) {

@@ -29,7 +29,7 @@ int64_t model_bytes(const checkpoint_format::Manifest& manifest,
 // weights, config.json and the tokenizer's files. config.json is that in the checkpoint and the tokenizer
 // that of the run's recipe, or, where they are not there, those of the run's folder model/; a program's own
 // model may have neither, which is logged. Nothing remains of a folder that could not be completed. Throws
-// ConfigError, DataError naming what is missing or damaged, IoError.
+// ConfigError, DataError naming missing or damaged parts, IoError.
 void export_model(
     const std::filesystem::path& checkpoint, const std::filesystem::path& target,
     const ExportOptions& options = {}, const Progress& progress = [](int64_t) {});

@@ -204,7 +204,7 @@ void fetch(const std::string& name, const std::string& commit, const RemoteFile&
     if (part.size() > 0) request.headers.push_back(fmt::format("Range: bytes={}-", part.size()));
     bool first = true;
     request.receive = [&](int64_t status, std::string_view bytes) {
-      if (first && status == 200 && part.size() > 0) {  // the whole file, whatever was asked for
+      if (first && status == 200 && part.size() > 0) {  // the whole file, regardless of the range requested
         if (events.received) events.received(-part.size());
         part.clear();
       }

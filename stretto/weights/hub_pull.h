@@ -31,11 +31,11 @@ struct PullEvents {
 struct Pulled {
   std::filesystem::path snapshot;
   std::string commit;
-  std::vector<std::string> left_out;  // files that were not asked for
+  std::vector<std::string> left_out;  // files that were not requested
   int64_t fetched = 0;                // files; the others were in the cache
 };
 
-// Whether a file is fetched without being asked for: in the top folder, weights as safetensors, their index,
+// Whether a file is fetched by default: in the top folder, weights as safetensors, their index,
 // configuration, tokenizer and texts; nothing that could be executed.
 bool is_wanted(const std::string& name);
 

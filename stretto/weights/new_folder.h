@@ -9,8 +9,8 @@ namespace stretto::weights {
 // complete. Destruction before commit() removes it.
 class NewFolder {
  public:
-  // `what`: what is written, for messages. Throws ConfigError if `path` exists, IoError if it cannot be
-  // created.
+  // `what`: the kind of the content, for messages. Throws ConfigError if `path` exists, IoError if it cannot
+  // be created.
   NewFolder(std::filesystem::path path, const std::string& what);
   NewFolder(const NewFolder&) = delete;
   NewFolder& operator=(const NewFolder&) = delete;

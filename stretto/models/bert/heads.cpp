@@ -35,7 +35,7 @@ std::shared_ptr<TextModel> make_bert(const nlohmann::json& config, const std::st
   return nn::make_sharded<Model>(bert_config(config, source, options));
 }
 
-// Hugging Face's BertModel without its pooler. Layers behind the last one of `layers` are not trained.
+// Hugging Face's BertModel without its pooler. Layers after the last one of `layers` are not trained.
 class BertHiddenStates : public BertWithHead {
  public:
   BertHiddenStates(const BertConfig& config, std::vector<int64_t> layers)

@@ -54,8 +54,8 @@ struct FitContext {
 //       step_end                 the optimizer has stepped, or the step was skipped (see report.taken)
 //       evaluation_end           after steps that evaluate.every selects; metrics are the same on all ranks
 //     epoch_end
-//       checkpoint_saved         its files may still be written in the background (checkpoint.async); it holds
-//                                the state of callbacks after all of the above
+//       checkpoint_saved         its files may still be written in the background (checkpoint.async); it
+//                                holds the state of callbacks after all of the above
 //   fit_end                      the model is saved
 //   exception                    instead of the next event, on the rank that threw
 //

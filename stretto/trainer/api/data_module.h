@@ -16,14 +16,14 @@ struct DataParallelRank {
   int size = 1;
 };
 
-// Where the datasets of a run come from. Trainer::fit(), test() and predict() call the functions in this
-// order; the datasets must live until they return. Every rank has an instance of its own.
+// The source of a run's datasets. Trainer::fit(), test() and predict() call the functions in this order; the
+// datasets must live until they return. Every rank has an instance of its own.
 class DataModule {
  public:
   virtual ~DataModule() = default;
 
   // Downloads, converts or tokenises into files. Called on one rank per host, while the others of the host
-  // wait; what it sets in members is seen on that rank only.
+  // wait; members that it sets are visible on that rank only.
   virtual void prepare_data() {}
 
   // Opens what the stage needs. Called on every rank.

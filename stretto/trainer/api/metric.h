@@ -16,8 +16,8 @@ using Metrics = std::map<std::string, double>;
 // A metric of an evaluation: a state to which each rank adds that of its samples, and values computed from
 // the state of all ranks. Module::metric() registers it; validation_step or test_step updates it. Each
 // evaluation begins with an empty state, to which every sample of the dataset is added once, so the values do
-// not depend on the number of ranks (of sums that are not whole numbers, beyond rounding). What is added
-// outside of an evaluation, by training_step for instance, is ignored.
+// not depend on the number of ranks (except for the rounding of sums that are not whole numbers). Updates
+// outside of an evaluation, for instance by training_step, are ignored.
 class Metric {
  public:
   virtual ~Metric() = default;
@@ -32,8 +32,8 @@ class Metric {
 
  protected:
   enum class Kind {
-    sum,  // one tensor; what is added is summed up
-    rows  // what is added is appended; in no particular order over the ranks
+    sum,  // one tensor, the sum of the updates
+    rows  // all updates, in no particular order over the ranks
   };
   // `shape`: of the sum, or of one row. The state is float64 on the CPU.
   Metric(Kind kind, std::vector<int64_t> shape) : kind_(kind), shape_(std::move(shape)) { clear(); }

@@ -81,8 +81,7 @@ class AurocMetric : public Metric {
  public:
   explicit AurocMetric(std::string name = "auroc") : Metric(Kind::rows, {2}), name_(std::move(name)) {}
 
-  // scores, labels [N]: label 1 is the class that high scores stand for, label 0 the other. Throws
-  // ShapeError.
+  // scores, labels [N]: label 1 is the class with high scores, label 0 the other one. Throws ShapeError.
   void update(const Tensor& scores, const Tensor& labels);
   Metrics compute() const override;
 
@@ -96,7 +95,7 @@ class AurocMetric : public Metric {
 //   }))
 class SumMetric : public Metric {
  public:
-  // `compute` gets the sum of what update() was given, float64 of `shape`.
+  // `compute` gets the sum of all updates, float64 of `shape`.
   SumMetric(std::vector<int64_t> shape, std::function<Metrics(const Tensor&)> compute)
       : Metric(Kind::sum, std::move(shape)), compute_(std::move(compute)) {}
   void update(const Tensor& values) { add(values); }

@@ -15,7 +15,7 @@ struct LoggedWindows;
 
 // How StepContext::log records a value.
 struct LogOptions {
-  // What the value stands for, in samples; unset: the number of samples in this rank's batch.
+  // The weight of the value, in samples; unset: the number of samples in this rank's batch.
   std::optional<double> weight = {};
   bool prog_bar = true;  // shows the value on the progress line
   bool on_step = true;   // records the mean since the last record, under the value's name

@@ -23,7 +23,7 @@ class ModelSaver {
   // Writes the weights that could not be written before, if any.
   void retry();
 
-  // Writes what is left to write at the end of the run. Returns the reason if the folder does not hold the
+  // Writes the remaining weights at the end of the run. Returns the reason if the folder does not hold the
   // model that was saved last, because it could not be written, or because the folder was removed, renamed or
   // replaced during the run; else "".
   std::string finish();

@@ -26,8 +26,8 @@ bool RunFolder::holds_results() const {
          !checkpoint_format::list_checkpoints(path_ / "checkpoints").empty();
 }
 
-// The earlier run goes to previous.new until it is there as a whole. If a call fails or the process dies, the
-// next call completes this: checkpoints are moved first, so that no run can continue with a part of the
+// The earlier run is moved to previous.new until it is complete there. If a call fails or the process dies,
+// the next call completes this: checkpoints are moved first, so that no run can continue with a part of the
 // files.
 void RunFolder::set_aside(bool keep) const {
   for (const char* name :

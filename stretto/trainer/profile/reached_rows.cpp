@@ -35,7 +35,7 @@ Rows named_rows(const data::Dataset& dataset, std::span<const int64_t> samples) 
 
 }  // namespace
 
-// Passes on what it observes.
+// Forwards the lookups that it observes.
 class ReachedRows::Table : public nn::RowObserver {
  public:
   Table(const NamedParameter& parameter, int64_t page_elements)

@@ -1,7 +1,7 @@
 #include "stretto/base/error.h"
 #include "stretto/trainer/run/session.h"
 
-// The state of a run: what is saved, and taken over.
+// The state of a run: saving and restoring it.
 namespace stretto {
 namespace {
 
