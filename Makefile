@@ -2,8 +2,8 @@
 SETUP := scripts/setup.sh
 SOURCES := find $(wildcard stretto tests examples bench) -name '*.h' -o -name '*.cpp'
 DEPS = $(abspath $(or $(STRETTO_DEPS),.deps))
-# A sanitizer's finding must fail the test. Leaks are not checked, because libtorch has some; SIGSEGV keeps its meaning, because tests
-# send it.
+# A sanitizer's finding must fail the test. Leaks are not checked, because libtorch has some; SIGSEGV keeps
+# its meaning, because tests send it.
 ASAN_ENV := ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0:handle_segv=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 TSAN_ENV := TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1
 
@@ -54,7 +54,8 @@ test-data:  ## also the tests on real data: STRETTO_DATA=/folder make test-data
 	@$(MAKE) --no-print-directory build-all
 	@scripts/test.sh build/release
 
-# Builds and runs, in build/$(1) with the environment $(2), the tests that a sanitizer covers without a libtorch of its own.
+# Builds and runs, in build/$(1) with the environment $(2), the tests that a sanitizer covers without a
+# libtorch of its own.
 define test_sanitized
 @xargs cmake --build build/$(1) --target <build/$(1)/sanitized_targets.txt
 @$(2) scripts/test.sh build/$(1) -L "^($$(paste -sd'|' build/$(1)/sanitized_labels.txt))\$$"

@@ -231,7 +231,8 @@ def encoder(options_encoder):
     sys.exit("no encoder found: run `scripts/setup.sh demo`, or set STRETTO_ENCODER to a model folder")
 
 
-# Words per line of SST-2's train.tsv, at 0, 5, .. 95 % of its lines. The spread of lengths determines the cost of padding.
+# Words per line of SST-2's train.tsv, at 0, 5, .. 95 % of its lines. The spread of lengths determines the
+# cost of padding.
 SST2_WORDS = [1, 1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 9, 10, 12, 13, 15, 18, 21, 26]
 SST2_LONGEST, SST2_VOCABULARY = 52, 14000
 

@@ -1,8 +1,10 @@
-# What `cmake --install` writes below the prefix. The layout is relocatable. The build folder has the same layout, except that
-# headers are those of the sources, so that CMake finds either by the same stretto-config.cmake:
-#   bin/stretto  libexec/stretto/stretto-rank  include/stretto/  lib/libstretto_*.a  lib/cmake/stretto/  lib/pkgconfig/
+# What `cmake --install` writes below the prefix. The layout is relocatable. The build folder has the same
+# layout, except that headers are those of the sources, so that CMake finds either by the same
+# stretto-config.cmake:
+#   bin/stretto  libexec/stretto/stretto-rank  include/stretto/
+#   lib/libstretto_*.a  lib/cmake/stretto/  lib/pkgconfig/
 #   lib/stretto/libstretto_mpi.so  the back end mpi, if there was MPI
-#   lib/stretto/torch          the libtorch that stretto was built with: a symbolic link; in packages, its files
+#   lib/stretto/torch          the libtorch that stretto was built with: a symbolic link, or files in packages
 #   lib/stretto/include_first  the system's fmt headers, found before the fmt headers that libtorch contains
 include(CMakePackageConfigHelpers)
 set(STRETTO_INSTALL_CMAKE lib/cmake/stretto)

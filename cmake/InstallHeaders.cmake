@@ -1,5 +1,6 @@
-# Run by `cmake --install`: installs stretto/stretto.h, which includes the public headers, and every header of stretto that it
-# reaches. Headers that only stretto's own sources and tests include are not installed. STRETTO_SOURCE: root of the sources.
+# Run by `cmake --install`: installs stretto/stretto.h, which includes the public headers, and every header of
+# stretto that it reaches. Headers that only stretto's own sources and tests include are not installed.
+# STRETTO_SOURCE: root of the sources.
 cmake_policy(VERSION 3.22)
 set(wanted stretto/stretto.h)
 set(headers "")

@@ -3,9 +3,10 @@
 # A layer is a folder, a static library `stretto_NAME` and a test binary `stretto_NAME_test`; a layer's folder
 # may lie inside of another's ("comm/mpi": stretto_comm_mpi). USES lists the layers whose headers it includes,
 # TEST_USES the further ones that its tests include; tests/layering_test reads the same lists from layers.txt
-# and rejects any other #include, and layers that are listed and not included. TORCH marks the layers that use libtorch. LIGHT marks layers whose run time does not matter:
-# -O1 takes a quarter off their compile time. `make test-asan-torch-free` and `make test-tsan` run the tests
-# of the layers without libtorch; the latter also those that stretto_thread_tests names.
+# and rejects any other #include, and layers that are listed and not included. TORCH marks the layers that use
+# libtorch. LIGHT marks layers whose run time does not matter: -O1 takes a quarter off their compile time.
+# `make test-asan-torch-free` and `make test-tsan` run the tests of the layers without libtorch; the latter
+# also those that stretto_thread_tests names.
 set(STRETTO_LAYERS_FILE ${CMAKE_BINARY_DIR}/layers.txt)
 file(WRITE ${STRETTO_LAYERS_FILE} "")
 set(STRETTO_CUDA_OBJECTS_FILE ${CMAKE_BINARY_DIR}/cuda_objects.txt)
@@ -63,7 +64,8 @@ function(stretto_layer name)
   stretto_layer_target(${name} lib)
   add_library(${lib} STATIC ${sources})
   target_include_directories(${lib} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
-  # Names that the package exports are those that exist where it is found: there are no stretto_options, and another torch.
+  # Names that the package exports are those that exist where it is found: there are no stretto_options, and
+  # another torch.
   target_link_libraries(${lib} PRIVATE $<BUILD_INTERFACE:$<TARGET_NAME_IF_EXISTS:stretto_options>> PUBLIC ${ARG_LIBS})
   if(ARG_LIGHT)
     target_compile_options(${lib} PRIVATE -O1)
@@ -121,8 +123,8 @@ function(stretto_program name layer folder)
   install(TARGETS ${name} RUNTIME DESTINATION ${folder})
 endfunction()
 
-# stretto_mpi_library(): the layer comm/mpi, if there is MPI: a shared library that comm loads, in lib/stretto of
-# the build tree and of an installation.
+# stretto_mpi_library(): the layer comm/mpi, if there is MPI: a shared library that comm loads, in lib/stretto
+# of the build tree and of an installation.
 function(stretto_mpi_library)
   file(APPEND ${STRETTO_LAYERS_FILE} "comm/mpi: comm\n")
   set(MPI_CXX_SKIP_MPICXX ON)

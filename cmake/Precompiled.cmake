@@ -1,11 +1,11 @@
-# Precompiled headers: one for each kind of target, built once and reused by all targets of that kind. A header belongs here if most
-# sources of the kind include it and it takes long to parse.
+# Precompiled headers: one for each kind of target, built once and reused by all targets of that kind. A
+# header belongs here if most sources of the kind include it and it takes long to parse.
 #   stretto_pch             product, layers without libtorch
 #   stretto_torch_pch       product, layers that use libtorch
 #   stretto_test_pch        tests of layers without libtorch
 #   stretto_torch_test_pch  tests, and examples, that use libtorch
-# -O0 takes a third off the time that GCC spends on tests with libtorch; GCC rejects a header that was precompiled at -O0 at other
-# levels, so that kind has one level.
+# -O0 takes a third off the time that GCC spends on tests with libtorch; GCC rejects a header that was
+# precompiled at -O0 at other levels, so that kind has one level.
 set(STRETTO_TORCH_TEST_FLAGS -O0)
 
 file(WRITE ${CMAKE_BINARY_DIR}/pch.cpp "")
@@ -32,7 +32,8 @@ if(EXISTS ${STRETTO_TORCH_ROOT}/lib/libtorch_cpu.so)
   endif()
 endif()
 
-# stretto_precompile(TARGET KIND): compiles TARGET with the precompiled header KIND, if there is one, and links its libtorch.
+# stretto_precompile(TARGET KIND): compiles TARGET with the precompiled header KIND, if there is one, and
+# links its libtorch.
 function(stretto_precompile target kind)
   if(TARGET ${kind})
     target_precompile_headers(${target} REUSE_FROM ${kind})
@@ -40,7 +41,8 @@ function(stretto_precompile target kind)
   endif()
   if(kind STREQUAL "stretto_torch_test_pch")
     target_compile_options(${target} PRIVATE ${STRETTO_TORCH_TEST_FLAGS})
-    # Macros must be as they were when the header was precompiled, also in programs that use neither of these libraries.
+    # Macros must be as they were when the header was precompiled, also in programs that use neither of these
+    # libraries.
     target_compile_definitions(${target} PRIVATE GTEST_HAS_PTHREAD=1 $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
   endif()
   if(kind MATCHES "torch")

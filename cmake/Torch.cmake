@@ -1,5 +1,5 @@
-# libtorch as imported targets of our own. find_package(Torch) would add warnings, unrelated link directories and a RUNPATH
-# into other software; a folder with include/ and lib/ is enough.
+# libtorch as imported targets of our own. find_package(Torch) would add warnings, unrelated link directories
+# and a RUNPATH into other software; a folder with include/ and lib/ is enough.
 # Search order: STRETTO_TORCH, CMAKE_PREFIX_PATH, the private venv that scripts/setup.sh makes.
 set(STRETTO_TORCH "" CACHE PATH "A libtorch folder (with include/ and lib/)")
 if(NOT STRETTO_TORCH)
@@ -52,8 +52,8 @@ target_include_directories(stretto_torch INTERFACE ${CMAKE_BINARY_DIR}/include_f
 target_link_libraries(stretto_torch INTERFACE
   -Wl,--no-as-needed stretto_libtorch_cpu stretto_libc10 -Wl,--as-needed)
 
-# The CUDA parts are built if libtorch was built with CUDA and CUDA's headers are found, next to libtorch as pip installs them
-# or in the CUDA toolkit's folder; otherwise the no_*.cpp files are.
+# The CUDA parts are built if libtorch was built with CUDA and CUDA's headers are found, next to libtorch as
+# pip installs them or in the CUDA toolkit's folder; otherwise the no_*.cpp files are.
 set(STRETTO_CUDA OFF)
 set(STRETTO_TORCH_LIBRARIES torch_cpu c10)
 set(nvidia ${STRETTO_TORCH_ROOT}/../nvidia)

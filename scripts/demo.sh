@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The demo itself, after `make demo` has built stretto: generates synthetic reviews, fine-tunes an encoder on them with two
-# ranks, and measures its accuracy on held-out reviews. Writes to demo/ only and downloads nothing.
+# The demo itself, after `make demo` has built stretto: generates synthetic reviews, fine-tunes an encoder on
+# them with two ranks, and measures its accuracy on held-out reviews. Writes to demo/ only and downloads
+# nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

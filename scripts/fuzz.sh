@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# scripts/fuzz.sh FOLDER SECONDS [TARGET...]: runs the fuzz targets of a build one after another, so long each, or those named
-# (without fuzz_). Ends with 1 where one of them has found something; its input is in FOLDER.
+# scripts/fuzz.sh FOLDER SECONDS [TARGET...]: runs the fuzz targets of a build one after another, so long
+# each, or those named (without fuzz_). Ends with 1 where one of them has found something; its input is in
+# FOLDER.
 set -euo pipefail
 cd "$1"
 seconds=$2

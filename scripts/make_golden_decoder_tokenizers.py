@@ -20,7 +20,8 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_
 from tokenizers.models import BPE
 
 CL100K = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
-# Contractions in any case, ends of lines in white space, numbers, what leads a run of letters, tokens of bytes.
+# Contractions in any case, ends of lines in white space, numbers, what leads a run of letters, tokens of
+# bytes.
 TEXTS = [
     "I'LL don'T we'Ve 'Re 'M 'D 'S x'\u017f '\u017fa 'le 'rE", "a\n\n  b \n\tc\r\n \r\n  d\n", "\n", " \n ", "  \n\n  ", "\t\tx\u00a0y \u3000z\u2028\n",
     "1 12 123 1234 12345 \u0661\u0662\u0663\u0664 \u00b2\u00b3\u00bd\u2160 1a 23b", "!!\n\n?? a!b !a\n!\r\n \n! .\n\n.", "\u00a0word !word \u2028word -word\n-word", "<0x41> <0xe4><0xE4> <s> </s> <unk>",

@@ -48,7 +48,8 @@ def lines_of_case(case, tokenizer):
         return []
     finally:
         tokenizer.no_truncation()
-    # In the overflowing windows of a pair tokenizers leaves its own type ids; stretto has the template's everywhere.
+    # In the overflowing windows of a pair tokenizers leaves its own type ids; stretto has the template's
+    # everywhere.
     pair_types = case["tokenizer"] != "xlm_roberta"
     windows = [encoding, *encoding.overflowing]
     return [line_of(window, pair_types or second is None or window is encoding) for window in windows]

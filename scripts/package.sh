@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# scripts/package.sh BUILD FOLDER: writes packages of a build to FOLDER: stretto-VERSION-linux-MACHINE.tar.gz, which contains
-# all libraries and is relocatable, and, if dpkg-deb is installed, stretto_VERSION_ARCH.deb, which contains libtorch and depends
-# on the distribution's packages for the rest.
+# scripts/package.sh BUILD FOLDER: writes packages of a build to FOLDER: stretto-VERSION-linux-MACHINE.tar.gz,
+# which contains all libraries and is relocatable, and, if dpkg-deb is installed, stretto_VERSION_ARCH.deb,
+# which contains libtorch and depends on the distribution's packages for the rest.
 set -euo pipefail
 build=$1 out=$2
 here=$(dirname "$0")
@@ -20,7 +20,8 @@ pack_tar() {
   report "$out/$name.tar.gz" "$work/$name"
 }
 
-# "libfmt9 (>= 9.1.0+ds1), ...": the packages of the libraries that the programs load, in the installed versions.
+# "libfmt9 (>= 9.1.0+ds1), ...": the packages of the libraries that the programs load, in the installed
+# versions.
 dependencies() {
   local name path package
   ldd "$@" | sed -n 's/^\t\(\S*\) => \(\/.*\) (0x.*/\1 \2/p' | sort -u | while read -r name path; do

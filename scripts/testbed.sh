@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# testbed.sh COMMAND...: runs each shell COMMAND on a host of its own, all at the same time, and ends with the exit code of the
-# first in the list that failed, or 0. A host is a set of Linux namespaces: its own network, host name, process ids, IPC and
-# /dev/shm. Host i, counted from 0, is named host<i> and has the addresses 10.77.0.<i + 1> and fd77::<i + 1> on an Ethernet that
-# connects these hosts and nothing else (`ip link set eth0 down` disconnects one). Each host resolves the names of all; its own
-# name means 127.0.1.1, as on Debian. All see the same files outside of /dev/shm. When the last COMMAND has ended, no process and
-# no device remains. Without COMMANDs: ends with 0 where such hosts can be made, else with 77 and the reason on standard error.
+# testbed.sh COMMAND...: runs each shell COMMAND on a host of its own, all at the same time, and ends with the
+# exit code of the first in the list that failed, or 0. A host is a set of Linux namespaces: its own network,
+# host name, process ids, IPC and /dev/shm. Host i, counted from 0, is named host<i> and has the addresses
+# 10.77.0.<i + 1> and fd77::<i + 1> on an Ethernet that connects these hosts and nothing else (`ip link set
+# eth0 down` disconnects one). Each host resolves the names of all; its own name means 127.0.1.1, as on
+# Debian. All see the same files outside of /dev/shm. When the last COMMAND has ended, no process and no
+# device remains. Without COMMANDs: ends with 0 where such hosts can be made, else with 77 and the reason on
+# standard error.
 #
 #   scripts/testbed.sh 'getent hosts host1' 'ip addr'
 set -euo pipefail

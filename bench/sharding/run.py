@@ -17,7 +17,8 @@ STRATEGIES = {"ddp": [], "ddp, deterministic": ["training.deterministic=true"], 
 PEERS = {"zero1": "zero1", "fsdp": "fsdp"}  # strategy: what python_trainer.py calls the peer's
 
 
-# Ranks of one host and settings by strategy, for which the plan's figure is compared with what the ranks take.
+# Ranks of one host and settings by strategy, for which the plan's figure is compared with what the ranks
+# take.
 PLANNED = {"ddp": (2, []), "zero1": (2, []), "zero2": (2, []), "fsdp": (2, []), "hsdp": (4, ["training.dp_shard=2"])}
 
 

@@ -70,7 +70,8 @@ def scores_of_run(corpus, seed, options, folder):
     ModelTrainer(tagger, corpus).train(folder, learning_rate=0.1, mini_batch_size=options.batch_size, max_epochs=options.epochs,
                                        anneal_factor=0.5, patience=3, min_learning_rate=0.0001, save_final_model=False,
                                        embeddings_storage_mode="none")  # others keep the vectors of dev from before training
-    # train() has left the best model's weights in `tagger`; SequenceTagger.load gives it another dictionary of characters.
+    # train() has left the best model's weights in `tagger`; SequenceTagger.load gives it another dictionary
+    # of characters.
     results = {name: tagger.evaluate(part, "ner") for name, part in (("dev", corpus.dev), ("test", corpus.test))}
     epochs = len(pathlib.Path(folder, "loss.tsv").read_text().splitlines()) - 1
     return {"seed": seed, "epochs": epochs} | {

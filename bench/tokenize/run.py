@@ -28,7 +28,8 @@ with open(sys.argv[2], encoding="utf-8") as file, open(sys.argv[3], "w") as out:
             out.write(" ".join(map(str, encoding.ids)) + "\\n")
 """
 
-# Writes a tokenizer.json of the family argv[1] to argv[3]: from the file argv[4], else trained on the text argv[2].
+# Writes a tokenizer.json of the family argv[1] to argv[3]: from the file argv[4], else trained on the text
+# argv[2].
 MAKE = """
 import sys
 sys.path.insert(0, sys.argv[5])

@@ -14,7 +14,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import measure
 
 PEER = pathlib.Path(__file__).with_name("python_trainer.py")
-# The config.json of models with random weights; ids are those of the encoder's tokenizer ([PAD] 0, [SEP] 102).
+# The config.json of models with random weights; ids are those of the encoder's tokenizer ([PAD] 0, [SEP]
+# 102).
 SHAPES = {
     "bert-base": {"model_type": "bert", "vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12,
                   "num_attention_heads": 12, "intermediate_size": 3072, "max_position_embeddings": 512},

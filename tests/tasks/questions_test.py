@@ -127,7 +127,8 @@ def check_version(stretto):
     marked = {"version": "v2.0", "data": [{**row, "is_impossible": False} for row in rows]}
     (stretto.folder / "data/marked.json").write_text(json.dumps(marked))
     data = ["data.train=data/marked.json", "data.validation=data/flat.jsonl", "data.test=data/flat.jsonl"]
-    # Also where the model never gives an answer that beats the null answer, and where it was trained on questions without answers.
+    # Also where the model never gives an answer that beats the null answer, and where it was trained on
+    # questions without answers.
     for output, settings in {"marked": data, "mixed": data[1:]}.items():
         stretto.train("qa.yaml", output, 1, *settings, "training.max_steps=2",
                       "question_answering.null_score_diff_threshold=-1000")

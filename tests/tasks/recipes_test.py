@@ -20,7 +20,8 @@ from workspace import NEW_BART, NEW_ROBERTA, SOURCE, Stretto, require, write_bar
 
 STEPS = ["training.max_steps=6", "checkpoint.every=2", "checkpoint.keep_last=0", "track.progress=off"]
 TWO_RANKS = ["-N", "2", "--no-pin"]
-# Families and losses that no other test resumes, and tests on two ranks; tokens_test.py, questions_test.py and tagger_test.py do so.
+# Families and losses that no other test resumes, and tests on two ranks; tokens_test.py, questions_test.py
+# and tagger_test.py do so.
 RESUMED = ["bart", "multi_label", "stsb"]
 METRICS = {"demo": "accuracy", "pairs": "f1", "multi_label": "f1_micro", "sst2": "accuracy", "bart": "accuracy", "ner": "f1", "tagger": "f1", "qa": "f1", "clm": "perplexity"}
 

@@ -183,7 +183,8 @@ def check_conversion(stretto, run):
         shutil.move(stretto.folder / "converted", stretto.folder / "gone")
         texts = "anna berger works for acme in san marino .\n\nvienna\n"
         found = stretto.run("predict", "--model", f"{elsewhere}/tagger", stdin=texts)
-    # The last checkpoint is not the best model, so that scores differ, but all its files are those of its own weights.
+    # The last checkpoint is not the best model, so that scores differ, but all its files are those of its own
+    # weights.
     require([set(json.loads(line)) for line in found.splitlines()] == [{"text", "entities"}] * 3, found)
     stretto.run("convert", run, "of-best", "--like", f"{run}/model")
     require(set(files(stretto.folder / "of-best")) == set(model), "--like lacks files")

@@ -145,7 +145,8 @@ def check_refused_reruns(stretto, flags):
     with locked(door / "run"):
         stretto.require_error("another run is writing into door/run", "run-ner", *flags, "--overwrite_output_dir")
     require(kept() == before, "a run in progress was moved")
-    # A command that was killed while the earlier run stood aside: the next one, which is refused too, brings it back.
+    # A command that was killed while the earlier run stood aside: the next one, which is refused too, brings
+    # it back.
     before = kept()
     (door / "run").rename(door / "previous.new")
     stretto.require_error("nope.jsonl", "run-ner", *with_flag(flags, "--train_file", "data/nope.jsonl"), "--overwrite_output_dir")
