@@ -110,7 +110,7 @@ def xlm_roberta(pieces):
 
 
 def word_level():
-    """What a tagger of words has: white space separates words, in lower case."""
+    """The tokenizer of a sequence tagger: white space separates words, in lower case."""
     words = sorted({word.lower() for sentence in SENTENCES for word in sentence.split()})
     tokenizer = Tokenizer(WordLevel({word: i for i, word in enumerate(["<unk>", *words])}, unk_token="<unk>"))
     tokenizer.normalizer = normalizers.Lowercase()

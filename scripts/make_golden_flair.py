@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/sequence_tagger/{parity,transformer}/: a tiny tagger of words by Flair, 20 steps of its training, and one with
+"""Writes tests/golden/sequence_tagger/{parity,transformer}/: a tiny sequence tagger by Flair, 20 steps of its training, and one with
 transformer embeddings.
 
 Needs torch, safetensors, and Flair with a transformers that it works with (the files in the repository: torch 2.13, flair 0.15.1):

@@ -37,8 +37,8 @@ class EpochCursor {
   // Saves the position under "place" and the identity of the data under "data".
   void add_state(State& state) const;
 
-  // Moves to where `state` was saved. Throws ConfigError where it is of other data, DataError where the
-  // position is none of this data; the cursor is then as before.
+  // Moves to the position at which `state` was saved. Throws ConfigError if it belongs to other data,
+  // DataError if this data has no such position; the cursor is then unchanged.
   void resume(const State& state);
 
  private:

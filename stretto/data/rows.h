@@ -41,7 +41,7 @@ class LabelSet {
   bool numbers_are_ids_ = true;
 };
 
-// The rows of one file. Either every row has a label or none has.
+// The rows of one file. Either every row has a label, or no row does.
 struct Table {
   std::string name;     // the file, for messages
   std::string columns;  // the columns that were read: "text = Text, label = Label (named columns)"

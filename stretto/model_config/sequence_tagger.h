@@ -12,7 +12,7 @@ namespace stretto {
 
 class ModelOutline;
 
-// The configuration of a tagger of words (Huang et al. 2015; Lample et al. 2016), with the names and defaults
+// The configuration of a sequence tagger (Huang et al. 2015; Lample et al. 2016), with the names and defaults
 // of Flair's SequenceTagger where it has them.
 struct SequenceTaggerConfig {
   static constexpr const char* model_type = "sequence-tagger";

@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(
                       FamilyCase{"electra/qa", heads::question_answering, true},
                       FamilyCase{"electra/qa", heads::question_answering, false}));
 
-// What a folder written here holds is what is read from it.
+// Reading a folder that was written here returns the values written.
 TEST_P(FamilyGolden, ConfigJsonIsReadAgain) {
   const auto& [name, head, wide] = GetParam();
   const nlohmann::json json = read_config_json(families / name / "config.json");
@@ -93,7 +93,7 @@ TEST_P(FamilyGolden, ConfigJsonIsReadAgain) {
             model->config_json({}));
 }
 
-// Another value of `value`'s kind that configurations allow.
+// A different value of the same type that configurations allow.
 nlohmann::json changed(const nlohmann::json& value) {
   if (value.is_string()) return "relu";
   if (value.is_boolean()) return !value.get<bool>();
@@ -101,7 +101,7 @@ nlohmann::json changed(const nlohmann::json& value) {
   return value == 0 ? 1 : 2 * value.get<int64_t>();
 }
 
-// Each key of config.json is a value of its own: changing it changes that key alone of what is written.
+// Each key of config.json is independent: changing it changes only that key of the file that is written.
 TEST(FamilyConfig, EachKeyIsReadAndWrittenByItself) {
   const auto written = [](const nlohmann::json& json) {
     const auto& heads = bundled_models().at(json.at("model_type").get<std::string>(), "model_type").heads;

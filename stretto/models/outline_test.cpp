@@ -115,7 +115,7 @@ TEST(Outlines, AreNotGuessed) {
   EXPECT_FALSE(outline_of(unknown, "config.json", heads::hidden_states));
 }
 
-// A Linear takes in * out multiply-adds per row, whatever its bias; tables and norms none.
+// A Linear takes in * out multiply-adds per row, with or without a bias; tables and norms take none.
 TEST(Outlines, CountTheProductsOfAForward) {
   const nlohmann::json config = {{"model_type", "bert"},     {"hidden_size", 8},
                                  {"num_attention_heads", 2}, {"vocab_size", 100},

@@ -1,4 +1,4 @@
-// The values of models' parameters, from folders and seeds.
+// Tests the values of models' parameters from folders and seeds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(
                       FolderCase{"sequence_tagger/gru", heads::token_classification},
                       FolderCase{"sequence_tagger/transformer/tagger", heads::token_classification}));
 
-// A transformer in a tagger is drawn as by itself.
+// A transformer in a tagger has the same first values as one on its own.
 TEST(InitialValuesOfATagger, AreItsTransformersWhereItHasOne) {
   const auto file = golden_models / "sequence_tagger/transformer/tagger/config.json";
   const auto tagger =

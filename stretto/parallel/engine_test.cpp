@@ -54,8 +54,8 @@ struct Mlp : torch::nn::Module {
 
 Tensor inputs(int64_t step) { return at::sin(at::arange(36, at::kFloat).view({6, 6}) + step); }
 
-// The live master weights that this rank holds of a parameter; of the first that it holds any of for "".
-// Collective.
+// The live master weights that this rank holds of a parameter; for "", of the first parameter of which it
+// holds any. Collective.
 Tensor master_weights(Engine& engine, const std::string& parameter = "") {
   State state;
   engine.add_state(state);
@@ -66,7 +66,7 @@ Tensor master_weights(Engine& engine, const std::string& parameter = "") {
   return {};
 }
 
-// The result of a few steps, and the state by entry: what this rank is the first to hold.
+// The result of a few steps, and the state by entry, of the elements that this rank is the first to hold.
 struct Trained {
   NamedTensors weights;
   std::map<std::string, int64_t> held;  // elements that this rank holds, by kind of entry
@@ -134,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(Rows, Strategies,
                                             ::testing::Values("fp32", "bf16", "fp64"),
                                             ::testing::Values(1, 2, 3)));
 
-// A source of an Mlp's parameters that counts the elements which are read.
+// A source of an Mlp's parameters that counts the elements that are read.
 struct CountingSource : MemorySource {
   explicit CountingSource(double seed) : MemorySource(parameters_of(Mlp(seed))) {}
   static NamedTensors parameters_of(const Mlp& net) {
@@ -177,7 +177,7 @@ TEST(Engine, ReadsParametersFromItsSource) {
   }
 }
 
-// All others than rank 0, which compares, read what they hold and no more.
+// All ranks except rank 0, which compares, read only the elements that they hold.
 TEST(Engine, RanksReadTheirPartsOfParameters) {
   for (const bool shares : {true, false}) {
     run_rank_threads(4, [&](Group& group) {
@@ -198,7 +198,7 @@ TEST(Engine, RanksReadTheirPartsOfParameters) {
   }
 }
 
-// What the source lacks is the module's, frozen or not.
+// Values that the source lacks are those of the module, frozen or not.
 TEST(Engine, KeepsParametersThatTheSourceLacks) {
   run_rank_threads(2, [&](Group& group) {
     Mlp net(1 + group.rank());
@@ -258,7 +258,7 @@ TEST(Engine, GivesTheFirstRankTheWeightsAsItReadsThem) {
   }
 }
 
-// Whatever the strategy and the number of ranks, the file is the same.
+// The file is the same under all strategies and numbers of ranks.
 TEST(Engine, WeightsOfAnyStrategyAreTheSameFile) {
   const TempFolder folder;
   const auto saved = [&](const char* strategy, int ranks, bool shares) {
@@ -279,7 +279,7 @@ TEST(Engine, WeightsOfAnyStrategyAreTheSameFile) {
   }
 }
 
-// Every optimizer state lies in files, and nothing is computed differently.
+// Every optimizer state is in files, and no result differs.
 TEST(Engine, StateInFilesChangesNoBit) {
   const TempFolder folder;
   for (const char* strategy : {"ddp", "zero1", "zero2", "fsdp"}) {
@@ -331,7 +331,7 @@ TEST(Engine, NamesWeightsThatAreNotFinite) {
   }
 }
 
-// Shared parameters and copies that are gathered are two ways to the same weights.
+// Shared parameters and gathered copies have the same weights.
 TEST(Engine, SharedParametersChangeNoBit) {
   for (const char* strategy : {"zero1", "zero2", "fsdp"}) {
     for (const Precision precision : {Precision::fp32, Precision::bf16}) {
@@ -390,8 +390,8 @@ TEST(Engine, AHybridStrategyShardsWithinGroups) {
   }
 }
 
-// A strategy shards over dp_shard and cp of any mesh, and sums over these and dp_replicate, in whatever order
-// the axes lie.
+// A strategy shards over dp_shard and cp of any mesh, and sums over these and dp_replicate, in any order of
+// the axes.
 TEST(Engine, AnyMeshTrainsAsOneRankDoes) {
   Trained alone;
   run_rank_threads(1, [&](Group& group) { alone = train(group, {.bucket_bytes = 64}, 4); });

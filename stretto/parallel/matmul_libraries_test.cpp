@@ -27,7 +27,7 @@ std::vector<kernels::MatmulTime> equal_times(const kernels::MatmulShape&) {
   return {{MatmulLibrary::aten, 1}, {MatmulLibrary::onednn, 1}};
 }
 
-// Restores the process's products, and collects what is logged.
+// Restores the process's products, and collects log lines.
 class RunProductsTest : public ::testing::Test {
  protected:
   RunProductsTest() {

@@ -1,4 +1,4 @@
-// A head that stretto has no name for: a family and a pipeline of a program's own are found by it.
+// A program's own family and pipeline are found by a head that stretto does not know.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using ::testing::ThrowsMessage;
 
 constexpr const char* text_cost = "TextCost";
 
-// The sum of what a text's tokens cost, [B, 1].
+// The sum of the costs of a text's tokens, [B, 1].
 class CostModel : public TextModel {
  public:
   CostModel() : costs_(register_parameter("costs", at::zeros({10}))) {}

@@ -18,12 +18,11 @@
 #include "stretto/tensor/safetensors.h"
 #include "stretto/text/copy_tokenizer.h"
 
-// What a model reads is the same in training and in serving: ids, types, positions and windows of equal
-// inputs.
+// The features of equal inputs are the same in training and in serving: ids, types, positions and windows.
 namespace stretto {
 namespace {
 
-// Keeps the batches that it is given, and finds nothing in them.
+// Keeps its batches, and finds nothing in them.
 class RecordingModel : public TextModel {
  public:
   RecordingModel(std::string head, int64_t max_length, std::vector<std::string> labels, WordReader words,
@@ -72,7 +71,7 @@ class Features : public ::testing::TestWithParam<std::string> {  // a tokenizer 
     return load_tokenizer(recipe, folder_.path());
   }
 
-  // The batch that a pipeline makes of the inputs, by which records_ are made.
+  // The batch that a pipeline makes of the inputs, from which records_ are computed.
   Batch served(const std::string& head, int64_t max_length, std::span<const PipelineInput> inputs,
                const WordReader& words = {}) {
     const nlohmann::json config = {{"model_type", "recording"},

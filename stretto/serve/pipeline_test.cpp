@@ -96,7 +96,7 @@ TEST(Pipeline, AModelOfPairsReadsBothTexts) {
   EXPECT_NE(records[0].at("logits"), records[1].at("logits"));
 }
 
-// The model does not say what it was trained on, as models of other programs.
+// The model's folder does not state what it was trained on, like folders of other programs.
 TEST(Pipeline, AModelThatSaysNothingReadsTextsAndPairs) {
   ModelFolder model;
   const auto silent = model.load();
@@ -130,7 +130,7 @@ TEST(Pipeline, TheBestClassesOfAText) {
   EXPECT_EQ(model.load()->predict(inputs, "pipeline")[0], all[0]);
 }
 
-// Before its weights are read: the folder has none.
+// The error comes before weights are read: the folder has none.
 TEST(Pipeline, OptionsOfAnotherTaskAreRefusedFirst) {
   const ModelFolder model;
   model.load();

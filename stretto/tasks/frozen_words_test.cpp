@@ -100,7 +100,7 @@ TEST(KeptStates, AreComputedOnceAndTheSameAsWithoutStorage) {
   });
 }
 
-// What one rank has computed the others of its host read.
+// The other ranks of a host read states that one rank has computed.
 TEST(KeptStates, AreCommonToTheRanksOfAHost) {
   const TempFolder cache;
   const auto dataset = dataset_in_context({}, cache);
@@ -136,7 +136,7 @@ TEST(KeptStates, OfATagger) {
     kept.add_to(given, states, {});
     const Tensor wanted = model->forward(batch, {}), first = model->forward(given, {});
     EXPECT_LT(relative_difference(first, wanted), 1e-5);
-    // In another batch a sample's scores are its own again.
+    // A sample has its own scores again in another batch.
     Batch one = dataset.pack(std::vector<int64_t>{5});
     kept.add_to(one, states, {});
     const int64_t begin = batch.at("cu_seqlens")[5].item<int64_t>();

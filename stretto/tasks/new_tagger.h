@@ -8,7 +8,7 @@
 
 namespace stretto {
 
-// The folder that a new tagger of words starts from (config/tasks/new_tagger.h): config.json; tokenizer.json
+// The folder that a new sequence tagger starts from (config/tasks/new_tagger.h): config.json; tokenizer.json
 // with the vocabulary, the words of the file of word vectors, or of `train`; the word vectors, if there is
 // such a file, as model.safetensors. With a transformer, the tokenizer is the transformer's, and the
 // tokenizer of the words is in the folder text::words_folder; the transformer's weights stay where they are.

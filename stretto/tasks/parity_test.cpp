@@ -73,7 +73,7 @@ class GoldenBatches : public data::Dataset {
   }
 
  private:
-  // What a tagger of words reads: each token is a word with characters.
+  // The features that a sequence tagger reads: each token is a word with characters.
   void add_words(std::map<std::string, std::vector<Tensor>>& parts, const std::string& prefix, int64_t begin,
                  int64_t end) const {
     const Tensor bounds = golden_.at(prefix + "character_cu_seqlens").slice(0, begin, end + 1);
@@ -167,9 +167,9 @@ TEST_P(TrainingParity, TwentyStepsMatchTheReference) {
     }
     int compared = 0;
     for (const auto& [name, weight] : session->engine.weights().all()) {
-      // The gradients of a key bias, and of what shifts all of question answering's scores alike (its bias
-      // and that of the last norm), are 0 in theory and rounding errors in practice, which AdamW amplifies to
-      // full steps.
+      // The gradients of a key bias, and of parameters that shift all of question answering's scores equally
+      // (its bias and that of the last norm), are 0 in theory and rounding errors in practice, which AdamW
+      // amplifies to full steps.
       const bool shifts = name == "qa_outputs.bias" || name.ends_with("layer.1.output.LayerNorm.bias") ||
                           name.ends_with("layer.1.output_layer_norm.bias");
       const bool vanishing = name.ends_with("key.bias") || name.ends_with("k_proj.bias") ||

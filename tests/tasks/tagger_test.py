@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A new tagger of words (model_type: sequence-tagger), from CoNLL files and word vectors to predictions.
+"""A new sequence tagger, from CoNLL files and word vectors to predictions.
 
     tagger_test.py STRETTO
 """

@@ -9,11 +9,11 @@
 
 #include "stretto/data/features/questions.h"
 
-// Answers as parts of a context: what evaluation (tasks/span_answers.h) and serving
-// (serve/question_answerer.h) have in common. They score answers differently, as do run_qa and the
-// question-answering pipeline of transformers: run_qa adds the logits of the n best starts and ends of a
-// window, and ranks the sums of all windows; the pipeline multiplies probabilities over a window, of all its
-// tokens, and merges answers that are the same words.
+// Answers as parts of a context: the common part of evaluation (tasks/span_answers.h) and serving
+// (serve/question_answerer.h). They score answers differently, as do run_qa and the question-answering
+// pipeline of transformers: run_qa adds the logits of the n best starts and ends of a window, and ranks the
+// sums of all windows; the pipeline multiplies probabilities over a window, of all its tokens, and merges
+// answers that are the same words.
 namespace stretto::data {
 
 // A token with its score as the start or end of an answer.
@@ -22,7 +22,7 @@ struct ScoredToken {
   double score = 0;
 };
 
-// Which tokens of a window may be an answer.
+// The tokens of a window that may be an answer.
 struct AnswerLimits {
   int64_t begin = 0, end = 0;  // those of the context: [begin, end)
   int64_t longest = 0;         // tokens of an answer
@@ -46,14 +46,14 @@ struct Answer {
   double score = 0;  // of both
 };
 
-// The `count` best ones, best first; equal ones in the order given. AnyAnswer: an Answer.
+// The `count` best answers, best first; answers of equal score keep their order. AnyAnswer: an Answer.
 template <class AnyAnswer>
 void keep_best(std::vector<AnyAnswer>& answers, int64_t count) {
   std::ranges::stable_sort(answers, std::greater{}, &AnyAnswer::score);
   if (std::ssize(answers) > count) answers.resize(static_cast<size_t>(count));
 }
 
-// Sets the texts of answers by their places.
+// Sets the texts of answers from their positions.
 template <class AnyAnswer>
 void read_texts(std::string_view context, std::vector<AnyAnswer>& answers) {
   const CodePointIndex index(context);

@@ -20,7 +20,7 @@ TEST(Gpt2, WeightsInShardsAndOfTheFirstFilesAreRead) {
   EXPECT_EQ(difference_of(*load_decoder("gpt2/old_names"), *wanted), "");
 }
 
-// A folder without a head of its own: it is missing, not made up.
+// A head that a folder lacks is reported as missing.
 TEST(Gpt2, AnUntiedHeadIsMissingInTheWeightsOfATiedOne) {
   nlohmann::json config = config_of("gpt2/plain");
   config["tie_word_embeddings"] = false;

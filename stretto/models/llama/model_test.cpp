@@ -52,7 +52,7 @@ TEST(Llama, RotaryPositionsThatItDoesNotComputeAreRefused) {
               HasSubstr("config.json: rope_scaling: rope_type: \"su\" is not a kind"));
 }
 
-// The keys of transformers 4, and what they mean where several of them are given.
+// The keys of transformers 4, and their precedence if several of them are given.
 TEST(Llama, RotaryPositionsOfOlderFilesAreRead) {
   const nlohmann::json plain = {{"model_type", "llama"}};
   const auto rope = [&](const nlohmann::json& change) {
@@ -122,7 +122,7 @@ TEST(Llama, DefaultsAreThoseOfTransformers) {
   EXPECT_EQ(qwen3.num_key_value_heads, 32);
 }
 
-// A name of a key that another variant reads changes nothing, as in transformers.
+// A key that only another variant reads has no effect, as in transformers.
 TEST(Llama, KeysOfOtherVariantsAreNotRead) {
   const LlamaConfig mistral =
       parsed({{"model_type", "mistral"}, {"attention_bias", true}, {"mlp_bias", true}});
@@ -145,7 +145,7 @@ TEST(Llama, InitialValuesAreTransformers) {
   EXPECT_TRUE(at::equal(parameters["model.layers.1.input_layernorm.weight"], at::ones({64})));
 }
 
-// Weights are not decayed where they are norms' or biases.
+// Weights of norms and biases have no weight decay.
 TEST(Llama, NormsHaveNoWeightDecay) {
   const auto model = make_decoder(config_of("llama/qwen3"));
   for (const auto& item : model->named_modules("", /*include_self=*/false)) {

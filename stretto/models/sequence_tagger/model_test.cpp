@@ -65,7 +65,7 @@ TEST_P(TaggerGolden, LogitsLossTagsAndEveryGradient) {
 INSTANTIATE_TEST_SUITE_P(All, TaggerGolden,
                          ::testing::Combine(::testing::Values("lstm_crf", "gru"), ::testing::Bool()));
 
-// Rows that are no words to tag take no part in the field: the others are scored as a sequence by themselves.
+// Rows that are not words are not part of the field: the other rows are scored as a sequence of their own.
 TEST(SequenceTagger, OnlyWordsAreTagged) {
   const auto golden = SafetensorsFile(taggers / "lstm_crf/golden.safetensors").load_all();
   const auto model = golden_tagger("lstm_crf", at::kDouble);
@@ -104,7 +104,8 @@ Batch transformer_batch(const NamedTensors& golden) {
   return batch;
 }
 
-// Flair's tagger on words, characters and a BERT: its loss, and the gradient of every weight, the BERT's too.
+// The loss of Flair's tagger on words, characters and a BERT, and the gradient of every weight, including the
+// BERT's.
 TEST(TransformerTagger, LossAndGradientsAreFlairs) {
   const auto golden = SafetensorsFile(of_transformer / "golden.safetensors").load_all();
   const auto model = golden_tagger("transformer/tagger", at::kFloat);
@@ -235,7 +236,7 @@ TEST(SequenceTagger, ConfigurationsThatCannotBeAreRefused) {
   EXPECT_THAT(refusal({{"rnn_layers", 9999}, {"hidden_size", 16'000'000}}), HasSubstr("2^40 parameters"));
 }
 
-// What is left when parts are switched off.
+// The remaining parameters when parts are switched off.
 TEST(SequenceTagger, PartsCanBeLeftOut) {
   const auto names = [](const nlohmann::json& changes) {
     const auto model =

@@ -179,7 +179,7 @@ TEST_F(SeamTest, SourcesThatDoNotFitAreRefused) {
   EXPECT_THAT([] { ReadsNull(); }, ThrowsMessage<ConfigError>(HasSubstr("called with a null pointer")));
 }
 
-// Records which data-parallel rank each step ran on; asks for the end on the last rank of the job only.
+// Records which data-parallel rank each step ran on; requests the end on the last rank of the job only.
 struct Placed : Regression {
   explicit Placed(const Mesh& mesh) : mesh(mesh) {}
   Loss training_step(const Batch& batch, StepContext& context) override {
@@ -391,7 +391,7 @@ TEST_F(SeamTest, LoggedValuesSurviveAResumeInsideTheirWindow) {
     EXPECT_EQ(resumed[0][name], whole[1][name]) << name;
 }
 
-// Dropout as torch::nn::Dropout has it: by torch's own generator.
+// Dropout by torch's own generator, as in torch::nn::Dropout.
 struct WithTorchDropout : Regression {
   Loss training_step(const Batch& batch, StepContext&) override {
     const Tensor x = at::dropout(batch.at("x"), 0.5, /*train=*/true);

@@ -183,7 +183,7 @@ TEST_F(RulesTest, PatternsWithoutParametersAreRefused) {
               ThrowsMessage<ConfigError>(HasSubstr("\"head.*\" is not a pattern and a factor: head.*=3")));
 }
 
-// Frozen parameters keep their values; the others are trained alike by any strategy and number of ranks.
+// Frozen parameters keep their values; the others are trained equally under any strategy and number of ranks.
 TEST_F(RulesTest, HoldUnderEveryStrategy) {
   recipe_.parameters.freeze = {"layer.0.*"};
   recipe_.parameters.lr_factors = {"embeddings.*=0.25"};

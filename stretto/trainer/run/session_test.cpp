@@ -4,7 +4,7 @@
 #include "stretto/trainer/run/loop_fixture.h"
 #include "stretto/trainer/run/training_run.h"
 
-// What a run is, wherever its state comes from.
+// Tests that a run is the same regardless of the source of its state.
 namespace stretto {
 namespace {
 
