@@ -174,8 +174,8 @@ void write_file_atomic(const std::filesystem::path& path, std::string_view conte
 
 void make_folders(const std::filesystem::path& folder) {
   if (const auto obstacle = make_missing_folders(folder)) {
-    const std::string reason =
-        std::strerror(errno == EEXIST ? ENOTDIR : errno);  // a file has the folder's name
+    // If a file has the folder's name, errno is EEXIST.
+    const std::string reason = std::strerror(errno == EEXIST ? ENOTDIR : errno);
     throw IoError("cannot create the folder {}: {}{}", folder.string(),
                   *obstacle == folder ? "" : obstacle->string() + ": ", reason);
   }

@@ -27,8 +27,8 @@ struct HttpRequest {
   std::filesystem::path upload = {};      // a file to send instead of `body`
   bool check_certificate = true;
   const std::atomic<bool>* cancelled = nullptr;  // when true, the request is aborted within about a second
-  bool follow =
-      false;  // redirections, over HTTP and HTTPS; a header Authorization is not sent to another host
+  // Follows redirections, over HTTP and HTTPS; a header Authorization is not sent to another host.
+  bool follow = false;
   // Takes the content of a reply with status 200 or 206, in parts of any length, instead of HttpReply::body.
   // An exception ends the request and is rethrown.
   std::function<void(int64_t status, std::string_view bytes)> receive = {};

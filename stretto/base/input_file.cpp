@@ -13,8 +13,8 @@
 namespace stretto {
 
 InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)) {
-  fd_ =
-      Fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe without a writer must not block
+  // A pipe without a writer must not block.
+  fd_ = Fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info {};
   if (!fd_ || ::fstat(fd_.get(), &info) != 0)
     throw IoError("cannot read {}: {}", path_.string(), std::strerror(errno));

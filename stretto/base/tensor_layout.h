@@ -39,8 +39,8 @@ struct LocalRun {
 // no gaps.
 struct TensorLayout {
   std::vector<int64_t> global;  // the shape
-  std::vector<Cut> cuts =
-      {};  // at most one per axis of the tensor and axis of the mesh; none: local is global
+  // At most one per axis of the tensor and axis of the mesh; none: the local tensor is the global one.
+  std::vector<Cut> cuts = {};
 
   std::vector<int64_t> local() const;  // the shape of the local tensor
   int64_t slot() const;                // local elements at the position that has most

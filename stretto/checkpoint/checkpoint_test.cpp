@@ -24,8 +24,8 @@ using ::testing::HasSubstr;
 
 // A state as a data-parallel run has it: all tensors whole at every rank.
 State replicated_state(int seed, const Holders& holders = {}) {
-  auto random =
-      at::make_generator<at::CPUGeneratorImpl>(static_cast<uint64_t>(seed));  // one a rank: they are threads
+  // Each rank has its own generator, because ranks are threads.
+  auto random = at::make_generator<at::CPUGeneratorImpl>(static_cast<uint64_t>(seed));
   State state;
   state.tensors.push_back(whole_entry("model.w", {30, 4}, at::randn({120}, random), holders));
   state.tensors.push_back(whole_entry("model.b", {4}, at::randn({4}, random), holders));

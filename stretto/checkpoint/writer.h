@@ -19,8 +19,8 @@ struct WriterOptions {
   bool background = true;        // write in a thread, from a snapshot, while training continues
   bool wait_when_busy = true;    // a save waits for the previous one; false: it is skipped
   checkpoint_format::Retention retention = {};
-  std::filesystem::path snapshot_folder =
-      {};  // the snapshot lies in a file there (tensor/file_memory.h); "": in memory
+  // The folder of a file for the snapshot (tensor/file_memory.h); "": it is in memory.
+  std::filesystem::path snapshot_folder = {};
 };
 
 // Saves the state of a run: each rank writes its pieces to step-<N>.partial/; when all are on disk, rank 0

@@ -139,8 +139,8 @@ FlightBoard::FlightBoard(int ranks)
   if (!fd_ || ::ftruncate(fd_.get(), static_cast<off_t>(size)) != 0) {
     throw IoError("cannot allocate shared memory for the flight record: {}", std::strerror(errno));
   }
-  ::fcntl(fd_.get(), F_ADD_SEALS,
-          F_SEAL_SHRINK | F_SEAL_GROW);  // no rank can truncate it while the launcher reads it
+  // No rank can truncate the file while the launcher reads it.
+  ::fcntl(fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
   memory_ = map_shared(fd_, size);
   header_of(memory_).ranks = static_cast<uint64_t>(ranks);
   header_of(memory_).magic = board_magic;

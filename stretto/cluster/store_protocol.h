@@ -27,8 +27,8 @@ inline constexpr char store_refused = 'R';
 inline constexpr size_t max_key_bytes = size_t{4} << 10;
 inline constexpr size_t max_keys = 4096;  // of one request
 inline constexpr size_t max_value_bytes = size_t{16} << 20;
-inline constexpr size_t max_payload_bytes =
-    2 * max_value_bytes + max_keys * (max_key_bytes + 4);  // compare_set holds two values, wait many keys
+// compare_set has two values, wait has many keys.
+inline constexpr size_t max_payload_bytes = 2 * max_value_bytes + max_keys * (max_key_bytes + 4);
 
 // All operations of the store; c10d::Store's other calls are composed of these.
 // add_at_end: adds to the numbers under its keys when this connection ends, however it ends.

@@ -26,8 +26,8 @@ class SocketCollectives {
   WorkPtr reduce(void* data, CollectiveCall call, std::vector<at::Tensor> keep);     // in place, at call.root
   WorkPtr broadcast(void* data, CollectiveCall call, std::vector<at::Tensor> keep);  // in place
   WorkPtr all_gather(void* out, const void* in, CollectiveCall call, std::vector<at::Tensor> keep);
-  WorkPtr reduce_scatter(void* out, void* in, CollectiveCall call,
-                         std::vector<at::Tensor> keep);  // destroys `in`
+  // Destroys `in`.
+  WorkPtr reduce_scatter(void* out, void* in, CollectiveCall call, std::vector<at::Tensor> keep);
   WorkPtr all_to_all(void* out, const void* in, CollectiveCall call, std::vector<at::Tensor> keep);
   WorkPtr barrier();
 

@@ -26,8 +26,9 @@ struct TaggedDatasetOptions {
   int64_t max_length = 128;  // tokens per sample, special tokens included
   LongSentences long_sentences = LongSentences::window;
   int64_t stride = 0;  // tokens that consecutive windows of a sentence share
-  bool label_all_tokens =
-      false;  // all tokens of a word have its tag (I- after the first token of B-); otherwise only the first
+  // All tokens of a word have its tag (I- after the first token of B-); otherwise only the first token has
+  // one.
+  bool label_all_tokens = false;
   std::string characters = {};             // text::Characters of models that read them; "": none
   bool whole_words = false;                // for models that read words of several tokens as one
   const text::Tokenizer* words = nullptr;  // gives the ids of words to read; null: none

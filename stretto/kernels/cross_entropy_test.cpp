@@ -57,8 +57,8 @@ TEST(CrossEntropyKernel, LargeLogitsLoseNothing) {
   for_each_target([] {
     const Tensor small = at::tensor({0.f, 1.f, -2.f, 0.5f}).view({1, 4}), labels = at::tensor({2}, at::kLong);
     const CrossEntropy wanted = cross_entropy(small, labels, -100);
-    const CrossEntropy found =
-        cross_entropy(small + 16384, labels, -100);  // a power of two: exact differences
+    // Differences are exact, because 16384 is a power of two.
+    const CrossEntropy found = cross_entropy(small + 16384, labels, -100);
     EXPECT_EQ(found.sum.item<double>(), wanted.sum.item<double>());
     EXPECT_TRUE(
         at::equal(gradient_of(1, small + 16384, labels, found), gradient_of(1, small, labels, wanted)));

@@ -70,8 +70,8 @@ void Agreement::announce(const Announcement& a) {
   for (size_t model = 0; model < models_; ++model)
     row[Row::counts + model] = model < a.counts.size() ? a.counts[model] : 0;
   if (world.size() == 1) {
-    std::copy_n(row, places,
-                all_.mutable_data_ptr<double>());  // a collective would make a measurable copy
+    // A collective would make a measurable copy.
+    std::copy_n(row, places, all_.mutable_data_ptr<double>());
     return;
   }
   if (world.backend() == "nccl") {

@@ -26,8 +26,8 @@ struct AnswerScore {
 AnswerScore answer_score(const corpus::Question& question, std::string_view predicted);
 
 using Predictions = std::map<std::string, std::string>;  // question id -> answer, "" for none
-using NullOdds =
-    std::vector<std::pair<std::string, double>>;  // question id -> probability of no answer, in file order
+// The probability of no answer by question id, in the order of the file.
+using NullOdds = std::vector<std::pair<std::string, double>>;
 
 // The scores of SQuAD 2.0's evaluate-v2.0.py, with its names and order: exact, f1, total, HasAns_*, NoAns_*
 // and, with `na_probs`, best_exact, best_exact_thresh, best_f1, best_f1_thresh. Answers whose na_prob exceeds

@@ -17,8 +17,8 @@ class ModelOutline;
 struct SequenceTaggerConfig {
   static constexpr const char* model_type = "sequence-tagger";
 
-  nlohmann::json
-      transformer;  // config.json of an encoder whose states are part of a word's vector; null: none
+  // The config.json of an encoder whose states are part of a word's vector; null: there is none.
+  nlohmann::json transformer;
   std::string transformer_path;  // the folder of its weights before training; "": they are with the others
   std::string layers = "-1";     // see layer_numbers.h
   bool layer_mean = true;        // of several layers; else side by side

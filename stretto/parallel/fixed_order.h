@@ -36,8 +36,8 @@ class FixedOrderSum {
   Tensor buffer_;
   int64_t terms_;
   int64_t taken_ = 0;
-  std::vector<Tensor>
-      sums_;  // memory for them; the first `open_` are in use, each of earlier terms than the next
+  // Memory for the sums; the first `open_` are in use, each for earlier terms than the next one.
+  std::vector<Tensor> sums_;
   size_t open_ = 0;
 };
 

@@ -92,8 +92,8 @@ TEST(Forecast, NamesWhatBindsAStep) {
   EXPECT_GT(step("fsdp", {4, 2}, 1, {}).network, step("zero2", {4, 2}, 1, {}).network);
   Sharding kept = find_sharding("fsdp");
   kept.reshard_after_forward = false;
-  const double values =
-      static_cast<double>(4 * sizes.elements());  // half of them to each of two hosts, once less
+  // With reshard_after_forward, each of two hosts gathers its half of the values once more.
+  const double values = static_cast<double>(4 * sizes.elements());
   EXPECT_EQ(
       step("fsdp", {4, 2}, 1, {}).sent - forecast_step(sizes, kept, Precision::fp32, {4, 2}, 1, {}).sent,
       values / 2);

@@ -17,9 +17,9 @@ namespace stretto {
 // A trainable parameter.
 struct NamedParameter {
   std::string name;  // the first name if it is tied
-  std::string
-      unit;  // path of the innermost block (nn/block_observer.h) that holds it; "" outside of blocks and
-             // where several blocks share it
+  // The path of the innermost block (nn/block_observer.h) that holds it; "" outside of blocks, and where
+  // several blocks share it.
+  std::string unit;
   Tensor tensor;
   TensorLayout layout;  // where it lies in the global tensor of this name
   bool weight_decay;

@@ -43,8 +43,8 @@ struct PipelineOptions {
   // Text classification: classes per text, of any number; question answering: answers per question. Unset:
   // the best one, which is then no list.
   std::optional<int64_t> top_k = {};
-  bool handle_impossible_answer =
-      false;  // question answering: "" is an answer too, that there is none, with its score
+  // Question answering: "" is a possible answer, with its score: there is none.
+  bool handle_impossible_answer = false;
   OptionNames names = {};
 };
 
@@ -53,8 +53,8 @@ struct PipelineType {
   std::string name;                  // of the head in config.json's architectures: "SequenceClassification"
   std::string task;                  // "text-classification", for messages
   std::vector<std::string> outputs;  // of Pipeline::predict, the default first
-  std::vector<std::string>
-      options;  // of PipelineOptions and InputParser, those that not every task has: "top_k"
+  // The names of members of PipelineOptions and InputParser that not every task has: "top_k".
+  std::vector<std::string> options;
   std::function<std::unique_ptr<Pipeline>(const std::filesystem::path& folder, const PipelineOptions& options,
                                           const ModelRegistry& models)>
       make;

@@ -16,8 +16,8 @@ namespace stretto {
 struct PipelineInput {
   std::string text;                           // for question answering, the question
   std::optional<std::string> text_pair = {};  // for question answering, the context
-  std::optional<std::vector<std::string>> words =
-      {};  // of a text that is already split; text: these joined by spaces
+  // The words of a text that is already split; `text` has them joined by spaces.
+  std::optional<std::vector<std::string>> words = {};
 };
 
 // What each input of a pipeline is.

@@ -12,8 +12,8 @@ namespace stretto {
 // The user's settings that arrange the ranks of a job. Messages refer to them by `labels`.
 struct TopologyRequest {
   std::string strategy = "ddp";  // a row of sharding.h
-  std::optional<int64_t> dp_shard =
-      std::nullopt;  // of a hybrid strategy: ranks per copy; unset: the ranks of each host
+  // Ranks per copy under a hybrid strategy; unset: the ranks of each host.
+  std::optional<int64_t> dp_shard = std::nullopt;
   BatchRequest batch = {};
   OptionLabels labels = {};
 };

@@ -17,8 +17,8 @@ struct Offset {
 struct Encoding {
   std::vector<int32_t> ids;
   std::vector<int32_t> type_ids;  // segment ids: 0 or 1, set by the template
-  std::vector<Offset>
-      offsets;  // in the token's text, or in its word for split texts; {0, 0} for template tokens
+  // Positions in the token's text, or in its word for split texts; {0, 0} for template tokens.
+  std::vector<Offset> offsets;
   std::vector<int32_t> word_ids;     // index of the token's word in its text; -1 for tokens of the template
   std::vector<int8_t> sequence_ids;  // 0: first text, 1: second text, -1: tokens of the template
   std::vector<uint8_t> special_tokens_mask;  // 1 for tokens of the template

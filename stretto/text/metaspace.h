@@ -7,11 +7,11 @@ namespace stretto::text {
 struct MetaspaceOptions {
   enum class Prepend { always, first, never };
   std::string replacement = "\u2581";  // the replacement of a space
-  Prepend prepend =
-      Prepend::always;  // before a text (first: only a first one) that does not begin with the replacement
-  bool split = true;    // each replacement begins a word
-  bool split_white_space =
-      false;  // first splits at white space, which is dropped; each part is then a separate text
+  // Prepends the replacement to texts (first: only to the first one) that do not begin with it.
+  Prepend prepend = Prepend::always;
+  bool split = true;  // each replacement begins a word
+  // First splits at white space, which is dropped; each part is then a separate text.
+  bool split_white_space = false;
 };
 
 // SentencePiece's treatment of spaces: Hugging Face's Metaspace, or WhitespaceSplit followed by it.

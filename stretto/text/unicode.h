@@ -21,8 +21,8 @@ namespace stretto::text {
 bool is_control(char32_t c);          // Cc, Cf, Co
 bool is_nonspacing_mark(char32_t c);  // Mn
 bool is_combining_mark(char32_t c);   // M*
-bool is_punctuation(
-    char32_t c);  // P*, and every ASCII character that is neither letter, digit, space nor control
+// P*, and every ASCII character that is neither letter, digit, space nor control character.
+bool is_punctuation(char32_t c);
 bool is_whitespace(char32_t c);      // White_Space
 bool is_chinese(char32_t c);         // the blocks that BERT surrounds with spaces
 bool is_word_character(char32_t c);  // \w of a Unicode regular expression

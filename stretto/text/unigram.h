@@ -12,8 +12,8 @@ namespace stretto::text {
 
 struct UnigramOptions {
   std::optional<int32_t> unk_id = {};  // for characters that no token contains
-  bool byte_fallback =
-      false;  // such characters become tokens <0x00> to <0xFF>, if the vocabulary has them all
+  // Characters that no token contains become tokens <0x00> to <0xFF>, if the vocabulary has all of these.
+  bool byte_fallback = false;
 };
 
 // The unigram language model (Kudo 2018): the segmentation of a word with the largest sum of scores; ties are

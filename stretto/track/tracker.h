@@ -25,8 +25,8 @@ struct TrackedRun {
   int64_t steps_done = 0;
   int64_t total_steps = 0;
   std::string settings;  // the recipe, as YAML
-  nlohmann::json parameters =
-      nlohmann::json::object();  // the settings by dotted name, null if unset; without input paths
+  // The settings by dotted name, null if unset; without input paths.
+  nlohmann::json parameters = nlohmann::json::object();
 };
 
 // The distribution of values: counts[i] values are in (limits[i - 1], limits[i]]; the first interval begins

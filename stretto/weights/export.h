@@ -10,11 +10,11 @@
 namespace stretto::weights {
 
 struct ExportOptions {
-  std::optional<std::filesystem::path> like =
-      {};  // a model folder: config.json and tokenizer are copied from it
+  // A model folder from which config.json and the tokenizer are copied.
+  std::optional<std::filesystem::path> like = {};
   int64_t max_shard_bytes = 5'000'000'000;
-  std::optional<std::string> dtype =
-      {};  // of floating-point weights: "bfloat16", ...; unset: as in the checkpoint
+  // The type of floating-point weights: "bfloat16", ...; unset: as in the checkpoint.
+  std::optional<std::string> dtype = {};
 };
 
 // What the names of a model's tensors begin with in a checkpoint.

@@ -22,8 +22,8 @@ struct RemoteFile {
 
 // The progress that a pull reports.
 struct PullEvents {
-  std::function<void(const std::vector<RemoteFile>& files, int64_t bytes)> start =
-      {};  // what is missing in the cache
+  // Called with the files that are missing in the cache.
+  std::function<void(const std::vector<RemoteFile>& files, int64_t bytes)> start = {};
   std::function<void(const RemoteFile& file)> file = {};
   std::function<void(int64_t bytes)> received = {};
 };

@@ -24,8 +24,8 @@ std::string mutate_fields(const std::string& input, std::mt19937_64& random) {
 
 void run(const std::string& input) {
   nlohmann::json json = parse_json(input, "config.json");
-  constexpr int64_t enough_labels =
-      1'000;  // each takes its time with sanitizers; beyond 10^6 they are refused
+  // Each label takes time with sanitizers; more than 10^6 are refused.
+  constexpr int64_t enough_labels = 1'000;
   if (json.is_object() && json.contains("num_labels")) {
     const std::optional<int64_t> count = whole_number(json["num_labels"]);
     if (count && *count > enough_labels && *count <= max_labels) json["num_labels"] = enough_labels;

@@ -218,8 +218,8 @@ TEST_F(EndlessRun, SavesOnRequestHoweverEarly) {
   for (const auto moment : {0ms, 10ms, 60ms, 200ms, 400ms, 800ms}) {
     std::filesystem::remove_all(workspace_.path("run"));
     BackgroundShell run(command());
-    ASSERT_TRUE(eventually(
-        [&] { return holds_back(run.pid(), SIGUSR1); }));  // before that, the process is not yet stretto
+    // Before that, the process is not stretto yet.
+    ASSERT_TRUE(eventually([&] { return holds_back(run.pid(), SIGUSR1); }));
     std::this_thread::sleep_for(moment);
     ::kill(run.pid(), SIGUSR1);
     EXPECT_TRUE(eventually([&] { return saved() || !run.running(); }));

@@ -205,8 +205,8 @@ HWY_INLINE void philox_words(uint32_t* words, int64_t first_block, int64_t block
 // vectors hide its latency.
 HWY_INLINE void philox_words(uint32_t* words, int64_t first_block, int64_t blocks, int64_t count,
                              RowCounter row, uint64_t key) {
-  const hn::ScalableTag<uint64_t>
-      wide;  // a 32-bit word in the lower half of each lane; the upper is never read
+  // A 32-bit word is in the lower half of each lane; the upper half is never read.
+  const hn::ScalableTag<uint64_t> wide;
   using V = hn::Vec<decltype(wide)>;
   const hn::Repartition<uint32_t, decltype(wide)> narrow;
   const auto lanes = static_cast<int64_t>(hn::Lanes(wide));

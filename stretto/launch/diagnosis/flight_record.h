@@ -37,8 +37,8 @@ struct RankRecord {
   std::string state = {};    // state of the process as in proc(5) ("R", "S", "T"); empty: it had ended
   std::string ending = {};   // how the process ended, "was killed by SIGKILL (Killed)"
   std::string program = {};  // the program that a process between fork and exec is to run; empty after exec
-  double progress_ago =
-      0;  // the last start or end of a call; without a record, when the rank was started or stopped
+  // Seconds since the last start or end of a call; without a record, since the rank was started or stopped.
+  double progress_ago = 0;
   uint64_t calls = 0;                       // total number of collectives
   std::vector<FlightCall> last_calls = {};  // oldest first
 };

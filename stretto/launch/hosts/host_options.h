@@ -14,8 +14,8 @@ namespace stretto::launch {
 // A job on several hosts. Each host has a launcher with the same command line except for node_rank.
 struct HostOptions {
   int nodes = 1;  // hosts of the job
-  std::optional<int>
-      node_rank;  // 0 .. nodes - 1; nullopt: 0 on the host with the master's address, else any free one
+  // 0 .. nodes - 1; nullopt: 0 on the host with the master's address, else any free number.
+  std::optional<int> node_rank;
   cluster::Endpoint master = {};  // the address of the host with node rank 0, and the port of the job's store
   std::string secret = {};        // the job's secret; empty: anyone who can reach the port may join
   std::string run_id = "none";    // TORCHELASTIC_RUN_ID

@@ -42,8 +42,8 @@ void write_order(const Fd& pipe, const std::string& text) {
   constexpr size_t capacity = 65536;  // of a pipe; writing more would block
   if (text.size() > capacity)
     throw ConfigError("environment: the variables for the other hosts are too long");
-  [[maybe_unused]] const ssize_t written =
-      ::write(pipe.get(), text.data(), text.size());  // the reader may have ended
+  // The reader may have ended.
+  [[maybe_unused]] const ssize_t written = ::write(pipe.get(), text.data(), text.size());
 }
 
 std::string hint(const std::string& rsh, const std::string& host, const Ending& ending) {

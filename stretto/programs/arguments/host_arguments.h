@@ -23,8 +23,8 @@ struct HostArguments {
   double host_timeout = 3;           // seconds
   std::string interface;             // empty: not given
   std::string hosts, hostfile, rsh;  // empty: not given
-  std::optional<launch::JoinOrder> order =
-      std::nullopt;  // from the launcher that started this one; replaces the options
+  // The order of the launcher that started this one; it replaces the options.
+  std::optional<launch::JoinOrder> order = std::nullopt;
 };
 
 // Adds --nodes, --node-rank, --master-addr, --master-port, --secret-file, --join-timeout and --host-timeout

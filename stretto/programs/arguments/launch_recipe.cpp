@@ -30,9 +30,9 @@ int launch_recipe(const RecipeArguments& arguments, const Recipe& recipe, Verb v
   const RecipeHandover handover(arguments, recipe);
   for (const auto& [name, value] : handover.environment()) options.environment[name] = value;
   std::optional<checkpoint_format::RunLock> lock;
-  const bool is_first_host =
-      options.hosts.nodes == 1 || options.hosts.node_rank == 0;  // otherwise rank 0 locks the folder
-  if (verb != Verb::test && is_first_host) {                     // the lock must precede the launcher's logs
+  // On other hosts, rank 0 locks the folder.
+  const bool is_first_host = options.hosts.nodes == 1 || options.hosts.node_rank == 0;
+  if (verb != Verb::test && is_first_host) {  // the lock must precede the launcher's logs
     lock.emplace(recipe.output);
     options.environment[checkpoint_format::RunLock::variable] = lock->value();
   }

@@ -76,8 +76,8 @@ void EarlierRun::begin(bool replaced) {
   }
   if (plan_.train) {
     lock_.emplace(run_);
-    ::setenv(checkpoint_format::RunLock::variable, lock_->value().c_str(),
-             1);  // the training process shares the lock
+    // The training process shares the lock.
+    ::setenv(checkpoint_format::RunLock::variable, lock_->value().c_str(), 1);
   }
   write_file_atomic(recipe_, plan_.recipe);
 }

@@ -19,8 +19,8 @@ struct LogOptions {
   std::optional<double> weight = {};
   bool prog_bar = true;  // shows the value on the progress line
   bool on_step = true;   // records the mean since the last record, under the value's name
-  bool on_epoch =
-      false;  // records the mean over the epoch at its end: under the same name, or with on_step "<name>_epoch"
+  // Records the mean over the epoch at its end, under the same name or, with on_step, as "<name>_epoch".
+  bool on_epoch = false;
 };
 
 // Information and collectives for a training or validation step.

@@ -73,8 +73,8 @@ void require_same_settings(const Recipe& recipe, const checkpoint_format::Manife
   }
   const nlohmann::json before = manifest.scalars.at("recipe");
   const nlohmann::json now = computing_settings(recipe);
-  const nlohmann::json defaults =
-      computing_settings(Recipe());  // of settings that are newer than the checkpoint
+  // The defaults apply to settings that are newer than the checkpoint.
+  const nlohmann::json defaults = computing_settings(Recipe());
   const auto& accepted = recipe.checkpoint.accept_changes;
   std::set<std::string> names;
   for (const auto* settings : {&before, &now}) {

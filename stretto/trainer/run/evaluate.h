@@ -20,8 +20,8 @@ struct EvaluationOptions {
   at::Device device;
   nn::Kernels kernels = nn::Kernels::fast;
   std::optional<at::ScalarType> autocast = {};  // as ComputePrecision's
-  bool collective_forward =
-      false;  // every rank must run forward equally often (EngineFacts::passes_are_collective)
+  // Every rank must run forward equally often (EngineFacts::passes_are_collective).
+  bool collective_forward = false;
   std::string validation_set = {};  // StepContext::validation_set
   EvaluationStep step = EvaluationStep::validation;
 };

@@ -23,8 +23,8 @@ enum class EvaluationStep { validation, test, predict };
 struct MicroBatchOptions {
   at::Device device;
   std::optional<at::ScalarType> autocast = {};  // as ComputePrecision's
-  bool collective_forward =
-      false;  // every rank must run forward equally often (EngineFacts::passes_are_collective)
+  // Every rank must run forward equally often (EngineFacts::passes_are_collective).
+  bool collective_forward = false;
 };
 
 // What a step finds in its StepContext besides its batch.

@@ -107,8 +107,8 @@ Session::Session(const SessionParts& parts, OptimizerPlan plan, const TensorSour
   schedule->start(base, count_total_steps());
   if (several != nullptr)
     manual.emplace(recipe, engine, *several, mesh.batch_plan().grad_accumulation_steps, count_total_steps());
-  at::manual_seed(
-      static_cast<uint64_t>(recipe.training.seed));  // libtorch seeds it differently in each process
+  // libtorch seeds the generator differently in each process.
+  at::manual_seed(static_cast<uint64_t>(recipe.training.seed));
   separate_random_numbers(mesh.position(Axes::sum));
   module.root().train();
   if (recipe.training.deterministic) begin_deterministic();
