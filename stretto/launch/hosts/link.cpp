@@ -53,7 +53,7 @@ HostLink::~HostLink() {
   writer_.join();
   if (reader_.joinable()) reader_.join();
   meeting_.client.reset();
-  // A lost host may keep its connections open for ever.
+  // A lost host may keep its connections open forever.
   const bool all_here = std::ranges::none_of(lost_, [](bool lost) { return lost; });
   if (meeting_.server)
     meeting_.server->wait_until_unused(all_here ? host_timeout_ : std::chrono::milliseconds(200));

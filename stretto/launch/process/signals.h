@@ -16,11 +16,11 @@ std::string signal_text(int signal);
 // Whether the signal asks a program to end: SIGINT, SIGTERM, SIGHUP or SIGQUIT.
 bool asks_to_end(int signal);
 
-// While it lives, the signals that a launcher acts on (SIGCHLD, and SIGUSR1, SIGTSTP and those that ask it to
-// end unless they were ignored, as by nohup) are read from a descriptor, and SIGPIPE and SIGXFSZ are ignored.
-// Signals that nobody has read when it is destroyed came after the job's end and are dropped; an exception
-// lets them through.
-// REQUIRES: constructed before any other thread of the process, so that all threads inherit the mask.
+// While it exists, the signals that a launcher acts on (SIGCHLD, and SIGUSR1, SIGTSTP and those that ask it
+// to end unless they were ignored, as by nohup) are read from a descriptor, and SIGPIPE and SIGXFSZ are
+// ignored. Signals that are unread when it is destroyed came after the job's end and are dropped, unless an
+// exception destroys it. REQUIRES: constructed before any other thread of the process, so that all threads
+// inherit the mask.
 class SignalGuard {
  public:
   SignalGuard();

@@ -89,8 +89,7 @@ void ScriptResults::add_test(const std::string& stage) {
   const Json named = task_metrics(results);
   Json metrics = Json::object();
   for (const auto& [name, value] : named.items()) {
-    // run_qa prints the metrics of the official scripts without a prefix.
-    // and run_clm not the perplexity.
+    // run_qa prints the metrics of the official scripts without a prefix, and run_clm the perplexity.
     const bool bare = (script_ == compat::Script::qa && name != "loss") || name == "perplexity";
     metrics[(bare ? "" : stage + "_") + name] = value;
   }

@@ -81,7 +81,7 @@ class Measurement : public Callback {
 
  private:
   // The samples of the planned job's first epoch, as far as it goes. A job over more samples than can be
-  // looked at is taken to reach all rows.
+  // looked at is assumed to reach all rows.
   int64_t reached_by_job(const data::Dataset& dataset) const {
     constexpr int64_t most_samples = 1 << 20;
     const bool stops_early = planned_.max_steps && batch_.global_batch_size > 0 &&
