@@ -82,8 +82,8 @@ def filtered_paragraph(lines):
     """The lines between two empty ones. A comment above several declarations becomes that of each."""
     comments = next((i for i, line in enumerate(lines) if not re.match(r"\s*//", line)), 0)
     declared = lines[comments:]
-    shared = (comments and sum(line.endswith(";") for line in declared) > 1
-              and not any(re.match(r"\s*//|.*[{}]", line) for line in declared))
+    shared = (comments and sum(bool(re.search(r"[;}](  //.*)?$", line)) for line in declared) > 1
+              and not any(re.match(r"\s*//|.*\{$|\s*\}|\w+:|#", line) for line in declared))
     written, in_code = [], False
     for number, line in enumerate(lines):
         if shared and number == comments:

@@ -112,8 +112,8 @@ class Docs(unittest.TestCase):
                          'struct A {\n  /// Up to 5 \\% of \\<folder\\>, "<a>/b".\n  int b;  ///< in MiB\n};\n')
 
     def test_a_shared_comment_is_that_of_each_declaration(self):
-        self.assertEqual(make_docs.filtered_header("// Both.\nint f();\nint g();\n\nint h();"),
-                         "/// Both.\n///@{\nint f();\nint g();\n///@}\n\nint h();")
+        self.assertEqual(make_docs.filtered_header("// Both.\nint f(A a = {});\nint g();\n\nint h();"),
+                         "/// Both.\n///@{\nint f(A a = {});\nint g();\n///@}\n\nint h();")
 
     def test_links_lead_to_pages_and_headings(self):
         page = "".join(make_docs.filtered_page(make_docs.ROOT / "docs/guide/lite.md"))
