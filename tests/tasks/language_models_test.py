@@ -66,6 +66,16 @@ def check_blocks(stretto):
         require(stretto.json(f"{output}/dev_results.json")["perplexity"] > 1, settings)
 
 
+def check_bytes(stretto):
+    """Text that is not UTF-8 is data of a byte-level tokenizer: all of its bytes are kept."""
+    text = b"caf\xe9 \xff\xfe has 12 books\n" * 40
+    (stretto.folder / "bytes.txt").write_bytes(text)
+    stretto.train("clm.yaml", "bytes", 1, "data.train=bytes.txt", "training.max_steps=1")
+    manifests = [json.loads(path.read_text()) for path in (stretto.folder / "bytes/cache").glob("*.corpus/corpus.json")]
+    sizes = {manifest["text_bytes"] for manifest in manifests}
+    require(len(text) - text.count(b"\n") in sizes, f"{sizes} bytes of text")
+
+
 def check_door(stretto):
     given = ["run-clm", "--config_name", "gpt2/config.json", "--tokenizer_name", "gpt2", "--train_file", "train.txt", "--do_train",
              "--do_eval", "--num_train_epochs", "2", "--learning_rate", "3e-3", "--logging_steps", "1", "-N", 2, "--output_dir"]
@@ -97,7 +107,11 @@ MISTAKES = [
     (["data.train=empty.txt"], "empty.txt"),
     (["data.train=nope.txt"], "data.train: nope.txt does not exist"),
     (["data.train=other"], "its tokens are of another tokenizer"),
+    (["data.train=blank.txt"], "blank.txt: there is no text in it"),
+    (["data.train=cut"], "cut/tokens-00000.bin: has "),
     (["model.config=encoder.json"], "bert"),
+    (["model.config=few-words.json"], "the tokenizer has ids up to 449, but the model's vocab_size is 100"),
+    (["model.config=rotary.json"], "rotary.json: rope_scaling: rope_type: \"ntk\" is not a kind of rotary positions"),
     (["text_classification.label_smoothing=0.1"], "text_classification does not apply"),
     (["data.validation=null", "data.validation_split=0.001"], "leave none for validation"),
 ]
@@ -106,8 +120,15 @@ MISTAKES = [
 def check_mistakes(stretto):
     folder = stretto.folder
     (folder / "empty.txt").write_text("")
+    (folder / "blank.txt").write_text("\n\n\n")
+    for name, model_type, changes in (("few-words", "gpt2", {"vocab_size": 100}),
+                                      ("rotary", "llama", {"rope_scaling": {"rope_type": "ntk", "factor": 2.0}})):
+        (folder / f"{name}.json").write_text(json.dumps({**stretto.json(f"{model_type}/config.json"), **changes}))
     (folder / "encoder.json").write_text(json.dumps({"model_type": "bert", "vocab_size": 2000, "hidden_size": 8, "num_attention_heads": 2}))
     stretto.run("data", "tokenize", "dev.txt", "--tokenizer", SOURCE / "tests/golden/tokenizer/gpt2", "--output", "other", "--no-eos")
+    stretto.run("data", "tokenize", "dev.txt", "--tokenizer", "gpt2", "--output", "cut")
+    tokens = folder / "cut/tokens-00000.bin"
+    tokens.write_bytes(tokens.read_bytes()[:-10])
     for settings, message in MISTAKES:
         stretto.require_error(message, "train", "clm.yaml", "-N", 1, "output=refused", *settings)
 
@@ -127,6 +148,7 @@ def main(program):
         check_test(stretto, run)
         check_corpus(stretto, run)
         check_blocks(stretto)
+        check_bytes(stretto)
         check_without_validation(stretto, "clm.yaml", "without")
         check_door(stretto)
         check_mistakes(stretto)
