@@ -9,14 +9,24 @@
 namespace stretto::kernels {
 namespace {
 
-// Throws unless `bounds` are within the rows of `tensor`.
-void require_bounds(const char* what, const Tensor& tensor, const Tensor& bounds, int64_t sequences) {
+// Throws unless `bounds` are within `rows`, the number of rows of `tensor` or of those listed by key_rows.
+void require_bounds(const char* what, const Tensor& tensor, int64_t rows, const Tensor& bounds,
+                    int64_t sequences) {
   require_sizes("attention: bounds", bounds, {sequences + 1});
   const int64_t* bound = memory_of<int64_t>(bounds);
   const bool ascend = std::is_sorted(bound, bound + sequences + 1);
-  if (ascend && bound[0] == 0 && bound[sequences] <= tensor.size(0)) return;
+  if (ascend && bound[0] == 0 && bound[sequences] <= rows) return;
   throw ShapeError("attention: the sequences run from row {} to {}, but {} is {}", bound[0], bound[sequences],
                    what, describe(tensor));
+}
+
+// Throws unless all keys are rows of k.
+void require_key_rows(const Tensor& k, const Tensor& key_rows) {
+  const int64_t* row = memory_of<int64_t>(key_rows);
+  for (int64_t i = 0; i < key_rows.numel(); ++i) {
+    if (row[i] < 0 || row[i] >= k.size(0))
+      throw ShapeError("attention: key {} is row {}, but k is {}", i, row[i], describe(k));
+  }
 }
 
 void require_fit(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionSequences& sequences) {
@@ -26,8 +36,10 @@ void require_fit(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
         describe(q), describe(k));
   }
   require_sizes("attention: v", v, k.sizes());
-  require_bounds("q", q, sequences.query_bounds, sequences.samples.numel());
-  require_bounds("k", k, sequences.key_bounds, sequences.samples.numel());
+  require_bounds("q", q, q.size(0), sequences.query_bounds, sequences.samples.numel());
+  if (sequences.key_rows.defined()) require_key_rows(k, sequences.key_rows);
+  require_bounds("k", k, sequences.key_rows.defined() ? sequences.key_rows.numel() : k.size(0),
+                 sequences.key_bounds, sequences.samples.numel());
   require_sizes("attention: first_places", sequences.first_places, sequences.samples.sizes());
 }
 
@@ -58,6 +70,7 @@ AttentionCall<T> attention_call(const AttentionResult& result, const Tensor& q, 
   call.log_sum_exp = memory_of<Real<T>>(result.log_sum_exp);
   call.query_bounds = memory_of<int64_t>(sequences.query_bounds);
   call.key_bounds = memory_of<int64_t>(sequences.key_bounds);
+  call.key_rows = sequences.key_rows.defined() ? memory_of<int64_t>(sequences.key_rows) : nullptr;
   call.samples = memory_of<int64_t>(sequences.samples);
   call.first_places = memory_of<int64_t>(sequences.first_places);
   call.sequences = sequences.samples.numel();
@@ -90,6 +103,7 @@ AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v,
 void attention_backward(const Tensor& grad, const AttentionResult& result, const Tensor& q, const Tensor& k,
                         const Tensor& v, const AttentionSequences& sequences, const Dropout& dropout,
                         const AttentionGradients& gradients) {
+  if (sequences.key_rows.defined()) throw ShapeError("attention: key_rows have no backward pass");
   require_sizes("attention: gradient", grad, q.sizes());
   require_sizes("attention: gradient of q", gradients.q, q.sizes());
   require_sizes("attention: gradient of k", gradients.k, k.sizes());

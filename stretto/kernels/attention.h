@@ -17,6 +17,9 @@ struct AttentionSequences {
   bool queries_are_last = false;  // query i is at position i + keys - queries
   int64_t window = 0;  // with causal: a query sees its own position and the window - 1 before; 0: all before
   double scale = 0;    // the factor of scores; 0: 1 / sqrt(D)
+  // [keys] int64: the rows of k and v where the keys of the sequences are, which key_bounds counts; in the
+  // forward pass only. Undefined: key i is row i.
+  Tensor key_rows = {};
 };
 
 struct AttentionResult {

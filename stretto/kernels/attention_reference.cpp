@@ -57,6 +57,12 @@ Tensor dropout_of_weights(const Tensor& samples, const Tensor& places, int64_t h
 
 Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,
                            const AttentionSequences& sequences, const Dropout& dropout) {
+  if (sequences.key_rows.defined()) {
+    AttentionSequences in_order = sequences;
+    in_order.key_rows = Tensor();
+    return attention_reference(q, k.index_select(0, sequences.key_rows),
+                               v.index_select(0, sequences.key_rows), in_order, dropout);
+  }
   if (k.size(1) != q.size(1)) {
     const int64_t group = q.size(1) / k.size(1);
     return attention_reference(q, k.repeat_interleave(group, 1), v.repeat_interleave(group, 1), sequences,

@@ -2,7 +2,9 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "stretto/base/error.h"
 #include "stretto/nn/functional.h"
+#include "stretto/nn/key_value_cache.h"
 
 namespace stretto::nn {
 namespace {
@@ -86,17 +88,41 @@ kernels::AttentionSequences sequences_of(const PackedLayout& queries, const Pack
           rule.window,        rule.scale};
 }
 
+// Causal attention of rows whose sequences began in earlier passes.
+Tensor attend_to_cache(const Operands& rows, const PackedLayout& layout, uint64_t site,
+                       const Context& context, const AttentionRule& rule) {
+  if (!rule.causal || context.training)
+    throw ConfigError("attention: a cache of keys and values is for causal attention outside of training");
+  const CachedKeys cached = context.cache->append(site, rows.k, rows.v);
+  kernels::AttentionSequences sequences = sequences_of(layout, layout, rule);
+  sequences.key_bounds = cached.bounds;
+  sequences.key_rows = cached.rows;
+  sequences.queries_are_last = true;
+  const Tensor mixed = context.fast(rows.q)
+                           ? kernels::attention(rows.q, cached.keys, cached.values, sequences, {}).rows
+                           : kernels::attention_reference(rows.q, cached.keys, cached.values, sequences, {});
+  return mixed.flatten(1);
+}
+
 }  // namespace
 
 Tensor packed_attention(const Tensor& q, const Tensor& k, const Tensor& v, const PackedLayout& queries,
                         const PackedLayout& keys, double p, uint64_t site, const Context& context,
                         const AttentionRule& rule) {
+  if (context.cache != nullptr) {
+    const std::vector<Tensor> rows = {q.contiguous(), k.contiguous(), v.contiguous()};
+    return attend_to_cache(Operands(rows, q.size(1)), queries, site, context, rule);
+  }
   return attend({q.contiguous(), k.contiguous(), v.contiguous()}, q.size(1),
                 sequences_of(queries, keys, rule), context.dropout(p, site), context);
 }
 
 Tensor joined_attention(const Tensor& qkv, int64_t heads, const PackedLayout& layout, double p, uint64_t site,
                         const Context& context, const AttentionRule& rule) {
+  if (context.cache != nullptr) {
+    const std::vector<Tensor> rows = {qkv.contiguous()};
+    return attend_to_cache(Operands(rows, heads), layout, site, context, rule);
+  }
   return attend({qkv.contiguous()}, heads, sequences_of(layout, layout, rule), context.dropout(p, site),
                 context);
 }

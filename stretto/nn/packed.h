@@ -45,6 +45,8 @@ enum class Kernels { fast, reference };
 // The value named "fast" or "reference". Throws ConfigError for another name.
 Kernels parse_kernels(const std::string& name);
 
+class KeyValueCache;
+
 // The arguments of a forward pass besides its tensors. `key` is derived from (seed, epoch) and combined with
 // the number of each dropout site, so that a sample gets the same masks on any rank and in any packing.
 struct Context {
@@ -52,6 +54,10 @@ struct Context {
   uint64_t key = 0;
   Kernels kernels = Kernels::fast;
   int64_t recompute_every = 0;  // activations of every n-th block are recomputed in backward; 0: none
+
+  // Causal self-attention adds the keys and values of the batch's rows to those of earlier passes and attends
+  // to all of these (nn/key_value_cache.h); null: to those of the batch. Not in training.
+  KeyValueCache* cache = nullptr;
 
   bool recomputes(int64_t block) const { return recompute_every > 0 && block % recompute_every == 0; }
 

@@ -172,13 +172,19 @@ class Head {
     keys_ = call_.key_bounds[sequence + 1] - first_key_;
     first_position_ = call_.queries_are_last ? keys_ - queries_ : 0;
     first_place_ = call_.first_places[sequence] + first_position_;
-    unpack(call_.k, first_key_, keys_, key_head, R{1}, k_);
-    unpack(call_.v, first_key_, keys_, key_head, R{1}, v_);
+    unpack_keys(call_.k, key_head, k_);
+    unpack_keys(call_.v, key_head, v_);
   }
 
   void open_queries(int64_t head) {
     head_ = head;
     unpack(call_.q, first_query_, queries_, head, scale_, q_);
+  }
+
+  void unpack_keys(const StridedRows<T>& from, int64_t key_head, R* to) const {
+    if (call_.key_rows == nullptr) return unpack(from, first_key_, keys_, key_head, R{1}, to);
+    for (int64_t i = 0; i < keys_; ++i)
+      unpack(from, call_.key_rows[first_key_ + i], 1, key_head, R{1}, to + i * row_);
   }
 
   void unpack(const StridedRows<T>& from, int64_t first_row, int64_t rows, int64_t head, R factor,

@@ -21,6 +21,7 @@ struct AttentionCall {
   T* out;                  // [queries, H * D]
   Real<T>* log_sum_exp;    // [queries, H]
   const int64_t *query_bounds, *key_bounds, *samples, *first_places;
+  const int64_t* key_rows;  // the row of each key; null: key i is row i
   int64_t sequences, heads, key_heads, width;
   double scale;
   int64_t window;

@@ -83,11 +83,13 @@ nn::Rotation Rope::at(const nn::PackedLayout& layout, at::ScalarType dtype) cons
   if (parameters_.type == RopeType::dynamic || parameters_.type == RopeType::longrope) {
     const Tensor bounds = layout.cu_seqlens.to(at::kCPU);
     const auto* bound = bounds.const_data_ptr<int64_t>();
+    const Tensor first_positions = layout.position_ids.index_select(0, layout.first_rows()).to(at::kCPU);
+    const auto* first = first_positions.const_data_ptr<int64_t>();
     std::vector<Tensor> parts;
     for (int64_t b = 0; b < layout.batch; ++b) {
       // Rows after the last sequence are padding.
       const int64_t end = b + 1 < layout.batch ? bound[b + 1] : layout.tokens;
-      const Tensor each = frequencies(bound[b + 1] - bound[b]).to(positions.device());
+      const Tensor each = frequencies(first[b] + bound[b + 1] - bound[b]).to(positions.device());
       parts.push_back(positions.slice(0, bound[b], end) * each);
     }
     angles = at::cat(parts);

@@ -1,0 +1,98 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
+#include "stretto/base/temp_folder.h"
+#include "stretto/generate/options.h"
+
+namespace stretto {
+namespace {
+
+using ::testing::ElementsAre;
+
+GenerationOptions parsed(const nlohmann::json& json) {
+  return parse_generation_config(json, "generation_config.json");
+}
+
+TEST(GenerationConfig, OptionsAreRead) {
+  const GenerationOptions options = parsed({{"max_new_tokens", 7},
+                                            {"min_new_tokens", 2},
+                                            {"do_sample", true},
+                                            {"temperature", 0.6},
+                                            {"top_k", 20},
+                                            {"top_p", 0.9},
+                                            {"min_p", 0.1},
+                                            {"num_beams", 4},
+                                            {"length_penalty", 2},
+                                            {"early_stopping", "never"},
+                                            {"repetition_penalty", 1.1},
+                                            {"no_repeat_ngram_size", 3},
+                                            {"num_return_sequences", 2},
+                                            {"eos_token_id", {5, 6}},
+                                            {"max_length", 4096}});
+  EXPECT_EQ(options.max_new_tokens, 7);
+  EXPECT_EQ(options.min_new_tokens, 2);
+  EXPECT_TRUE(options.do_sample);
+  EXPECT_EQ(options.temperature, 0.6);
+  EXPECT_EQ(options.top_k, 20);
+  EXPECT_EQ(options.top_p, 0.9);
+  EXPECT_EQ(options.min_p, 0.1);
+  EXPECT_EQ(options.num_beams, 4);
+  EXPECT_EQ(options.length_penalty, 2);
+  EXPECT_EQ(options.early_stopping, EarlyStopping::never);
+  EXPECT_EQ(options.repetition_penalty, 1.1);
+  EXPECT_EQ(options.no_repeat_ngram_size, 3);
+  EXPECT_EQ(options.num_return_sequences, 2);
+  EXPECT_THAT(options.eos_token_id, ElementsAre(5, 6));
+  EXPECT_EQ(max_new_tokens(options, 10, 100), 7);
+  EXPECT_EQ(max_new_tokens(options, 98, 100), 2);
+  EXPECT_EQ(parsed({{"early_stopping", true}}).early_stopping, EarlyStopping::yes);
+}
+
+TEST(GenerationConfig, SettingsThatChangeNothingAreSkipped) {
+  const GenerationOptions options = parsed({{"transformers_version", "5.23.0"},
+                                            {"use_cache", true},
+                                            {"pad_token_id", 0},
+                                            {"top_k", nullptr},
+                                            {"typical_p", 1.0},
+                                            {"num_beam_groups", 1},
+                                            {"suppress_tokens", nullptr}});
+  EXPECT_EQ(options.top_k, 50);
+  EXPECT_EQ(max_new_tokens(options, 10, 10000), 256);
+}
+
+TEST(GenerationConfig, SettingsThatAreNotSupportedAreNamed) {
+  const auto refusal = [](const nlohmann::json& json) -> std::string {
+    try {
+      parsed(json);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refusal({{"typical_p", 0.9}}),
+              has_all("generation_config.json: typical_p 0.9", "not supported"));
+  EXPECT_THAT(refusal({{"suppress_tokens", {1, 2}}}), has_all("suppress_tokens [1,2]"));
+  EXPECT_THAT(refusal({{"top_p", "0.9"}}), has_all("top_p: found \"0.9\"", "a number"));
+  EXPECT_THAT(refusal({{"top_k", 1.5}}), has_all("top_k: found 1.5", "whole number"));
+  EXPECT_THAT(refusal({{"early_stopping", "ever"}}), has_all("early_stopping: found \"ever\"", "never"));
+  EXPECT_THAT(refusal({{"eos_token_id", -1}}), has_all("eos_token_id: found -1"));
+  EXPECT_THAT(refusal({1}), has_all("generation_config.json: expected an object"));
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(refusal({{"creativity", 11}}), "");
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              has_all("generation_config.json: creativity", "ignored"));
+}
+
+TEST(GenerationConfig, EndTokensAreThoseOfTheFolder) {
+  const TempFolder folder;
+  write_file_atomic(folder.path() / "config.json", R"({"eos_token_id": 3})");
+  EXPECT_THAT(read_generation_config(folder.path()).eos_token_id, ElementsAre(3));
+  write_file_atomic(folder.path() / "generation_config.json", R"({"eos_token_id": [4, 5]})");
+  EXPECT_THAT(read_generation_config(folder.path()).eos_token_id, ElementsAre(4, 5));
+}
+
+}  // namespace
+}  // namespace stretto

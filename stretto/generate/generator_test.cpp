@@ -1,0 +1,187 @@
+#include <cmath>
+#include <map>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
+#include "stretto/generate/generation_support.h"
+#include "stretto/generate/logit_rules.h"
+
+namespace stretto {
+namespace {
+
+const std::vector<std::vector<int32_t>> prompts = {
+    {5}, {1, 2, 3, 4, 5, 6, 7}, {9, 9}, {30, 2, 8}, {11, 4, 0, 1}};
+
+// What is generated does not depend on which prompts are read together.
+TEST(Generator, TextsAreTheSameForAnyBatchSize) {
+  for (const char* folder : {"gpt2/plain", "llama/grouped", "llama/mistral", "llama/qwen3"}) {
+    const auto model = load_generating(folder);
+    for (GenerationOptions options : {GenerationOptions{.eos_token_id = {3, 17}},
+                                      GenerationOptions{.eos_token_id = {3, 17}, .num_beams = 3},
+                                      GenerationOptions{.eos_token_id = {3},
+                                      .do_sample = true,
+                                      .temperature = 1.5,
+                                      .seed = 5,
+                                      .num_return_sequences = 2}}) {
+      options.max_new_tokens = 14;
+      const auto alone = generated(*model, options, prompts, 1);
+      ASSERT_EQ(alone.size(), prompts.size());
+      for (const int64_t batch_size : {2, 3, 5, 8})
+        EXPECT_EQ(generated(*model, options, prompts, batch_size), alone) << folder << " " << batch_size;
+    }
+  }
+}
+
+TEST(Generator, TokensArriveAsTheyAreMade) {
+  const auto model = load_generating("gpt2/plain");
+  std::map<int64_t, std::vector<int32_t>> seen;
+  SearchEvents events;
+  events.on_token = [&](int64_t prompt, int64_t sequence, int32_t token) {
+    EXPECT_EQ(sequence, 0);
+    seen[prompt].push_back(token);
+  };
+  const auto all = generated(*model, {.max_new_tokens = 5}, prompts, 2, events);
+  ASSERT_EQ(seen.size(), prompts.size());
+  for (const auto& [prompt, tokens] : seen) EXPECT_EQ(all[static_cast<size_t>(prompt)][0], tokens);
+}
+
+// A sequence ends where its user says, in each kind of search.
+TEST(Generator, AnObserverEndsSequences) {
+  const auto model = load_generating("llama/plain");
+  SearchEvents events;
+  events.is_end = [](int64_t, const std::vector<int32_t>& tokens) { return tokens.size() == 3; };
+  for (const int64_t beams : {1, 3}) {
+    const GenerationOptions options = {.max_new_tokens = 9, .num_beams = beams};
+    for (const NewTokens& found : generated(*model, options, prompts, 2, events))
+      EXPECT_EQ(found.at(0).size(), 3) << beams;
+  }
+}
+
+// A text ends at the last position of the model.
+TEST(Generator, TheLimitIsThatOfPositions) {
+  const auto model = load_generating("gpt2/plain");  // of 24 positions
+  for (const int64_t beams : {1, 2}) {
+    const GenerationOptions options = {.num_beams = beams};
+    EXPECT_EQ(generated(*model, options, {{1, 2, 3, 4}}).at(0).at(0).size(), 20);
+    EXPECT_EQ(generated(*model, options, {std::vector<int32_t>(23, 1)}).at(0).at(0).size(), 1);
+  }
+  EXPECT_EQ(generated(*model, {.max_length = 10}, {{1, 2, 3, 4}}).at(0).at(0).size(), 6);
+}
+
+std::string refusal(const std::string& folder, const GenerationOptions& options,
+                    const std::vector<int32_t>& prompt = {1}) {
+  try {
+    generated(*load_generating(folder), options, {prompt});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Generator, WhatCannotBeContinuedIsRefused) {
+  EXPECT_EQ(refusal("gpt2/plain", {.max_new_tokens = 1}), "");
+  EXPECT_THAT(refusal("gpt2/plain", {}, {}), has_all("prompt is empty"));
+  EXPECT_THAT(refusal("gpt2/plain", {}, {1, 40}), has_all("id 40", "vocabulary has 40"));
+  EXPECT_THAT(refusal("gpt2/plain", {}, std::vector<int32_t>(24, 1)), has_all("24 tokens", "24 positions"));
+  EXPECT_THAT(refusal("gpt2/plain", {.max_length = 3}, {1, 2, 3}),
+              has_all("3 tokens", "max_length is 3", "max_new_tokens"));
+}
+
+TEST(Generator, OptionsOutOfRangeAreRefused) {
+  const auto refused = [](const GenerationOptions& options) { return refusal("gpt2/plain", options); };
+  EXPECT_THAT(refused({.num_beams = 41}), has_all("num_beams: found 41", "at most 40"));
+  EXPECT_THAT(refused({.num_beams = 0}), has_all("num_beams: found 0", "at least 1"));
+  EXPECT_THAT(refused({.do_sample = true, .temperature = 0}), has_all("temperature: found 0", "do_sample"));
+  EXPECT_THAT(refused({.do_sample = true, .top_p = 0}), has_all("top_p: found 0", "above 0"));
+  EXPECT_THAT(refused({.do_sample = true, .top_p = NAN}), has_all("top_p: found nan"));
+  EXPECT_THAT(refused({.do_sample = true, .min_p = 2}), has_all("min_p: found 2"));
+  EXPECT_THAT(refused({.do_sample = true, .top_k = -1}), has_all("top_k: found -1", "at least 0"));
+  EXPECT_THAT(refused({.repetition_penalty = 0}), has_all("repetition_penalty: found 0"));
+  EXPECT_THAT(refused({.length_penalty = INFINITY}), has_all("length_penalty: found inf"));
+  EXPECT_THAT(refused({.max_new_tokens = 0}), has_all("max_new_tokens: found 0"));
+  EXPECT_THAT(refused({.max_new_tokens = 2, .min_new_tokens = 3}),
+              has_all("min_new_tokens 3 exceeds max_new_tokens 2"));
+  EXPECT_THAT(refused({.num_beams = 2, .do_sample = true}), has_all("num_beams 2 and do_sample"));
+  EXPECT_THAT(refused({.num_return_sequences = 2}), has_all("num_return_sequences 2", "at most num_beams"));
+  EXPECT_THAT(refused({.eos_token_id = {40}}), has_all("eos_token_id: found 40"));
+}
+
+TEST(Generator, EncodersAreRefused) {
+  const auto model = make_text_model(bundled_models(), heads::token_classification,
+                                     {{"model_type", "bert"},
+                                      {"vocab_size", 10},
+                                      {"hidden_size", 8},
+                                      {"num_attention_heads", 2},
+                                      {"intermediate_size", 8},
+                                      {"num_hidden_layers", 1}},
+                                     "config.json");
+  EXPECT_THAT([&] { generated(*model, {}, {{1}}); },
+              ::testing::ThrowsMessage<ConfigError>(has_all("predicts next tokens")));
+}
+
+// The probabilities that transformers' processors give, computed by hand.
+std::vector<double> probabilities(const GenerationOptions& options, const std::vector<float>& logits) {
+  std::vector<double> counts(logits.size());
+  const int64_t draws = 40000;
+  for (int64_t i = 0; i < draws; ++i)
+    ++counts[static_cast<size_t>(sample(options, logits, random_number(options.seed, i, 0, 3)))];
+  for (double& count : counts) count /= static_cast<double>(draws);
+  return counts;
+}
+
+// Pearson's statistic of frequencies: with 5 degrees of freedom, below 25 with a probability of 0.9999.
+double chi_squared(const std::vector<double>& found, const std::vector<double>& expected) {
+  double sum = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (expected[i] == 0) {
+      EXPECT_EQ(found[i], 0) << "token " << i << " has no probability";
+      continue;
+    }
+    sum += 40000 * (found[i] - expected[i]) * (found[i] - expected[i]) / expected[i];
+  }
+  return sum;
+}
+
+std::vector<double> normalised(std::vector<double> weights) {
+  double sum = 0;
+  for (const double weight : weights) sum += weight;
+  for (double& weight : weights) weight /= sum;
+  return weights;
+}
+
+TEST(Sampling, FrequenciesAreTheProbabilities) {
+  const std::vector<double> p = {0.4, 0.05, 0.25, 0.1, 0.15, 0.05};
+  std::vector<float> logits;
+  for (const double one : p) logits.push_back(static_cast<float>(std::log(one)));
+  const auto expect = [&](const GenerationOptions& options, const std::vector<double>& weights) {
+    EXPECT_LT(chi_squared(probabilities(options, logits), normalised(weights)), 25);
+  };
+  expect({}, p);
+  expect({.temperature = 2},
+         {std::sqrt(0.4), std::sqrt(0.05), 0.5, std::sqrt(0.1), std::sqrt(0.15), std::sqrt(0.05)});
+  expect({.top_k = 2}, {0.4, 0, 0.25, 0, 0, 0});
+  expect({.top_p = 0.7}, {0.4, 0, 0.25, 0, 0.15, 0});
+  expect({.top_p = 0.6}, {0.4, 0, 0.25, 0, 0, 0});
+  expect({.top_p = 1e-9}, {1, 0, 0, 0, 0, 0});
+  expect({.min_p = 0.3}, {0.4, 0, 0.25, 0, 0.15, 0});
+  expect({.temperature = 0.5, .top_k = 4, .top_p = 0.9}, {0.16, 0, 0.0625, 0, 0.0225, 0});
+}
+
+// Neither prompts, nor sequences, nor steps share numbers.
+TEST(Sampling, RandomNumbersAreKeyed) {
+  std::set<double> numbers;
+  for (const uint64_t seed : {1, 2})
+    for (int64_t prompt = 0; prompt < 5; ++prompt)
+      for (int64_t sequence = 0; sequence < 5; ++sequence)
+        for (int64_t step = 0; step < 5; ++step) numbers.insert(random_number(seed, prompt, sequence, step));
+  EXPECT_EQ(numbers.size(), 250);
+  EXPECT_GE(*numbers.begin(), 0);
+  EXPECT_LT(*numbers.rbegin(), 1);
+}
+
+}  // namespace
+}  // namespace stretto

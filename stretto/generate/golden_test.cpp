@@ -1,0 +1,39 @@
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/json.h"
+#include "stretto/generate/generation_support.h"
+
+namespace stretto {
+namespace {
+
+class GenerationGolden : public ::testing::TestWithParam<int64_t> {};
+
+// The tokens are those of transformers, with each prompt alone and with several at a time.
+TEST_P(GenerationGolden, TokensAreThoseOfTransformers) {
+  const nlohmann::json cases = read_json(generation_goldens / "generation" / "tokens.json");
+  std::map<std::string, std::shared_ptr<TextModel>> models;
+  std::map<std::pair<std::string, std::string>, std::vector<nlohmann::json>> groups;
+  for (const auto& one : cases) groups[{one.at("folder"), one.at("options").dump()}].push_back(one);
+  ASSERT_EQ(groups.size(), 81);
+  for (const auto& [group, all] : groups) {
+    auto& model = models[group.first];
+    if (!model) model = load_generating(group.first);
+    std::vector<std::vector<int32_t>> prompts;
+    std::vector<NewTokens> expected;
+    for (const auto& one : all) {
+      prompts.push_back(one.at("prompt"));
+      expected.push_back(one.at("expected"));
+    }
+    const auto options = parse_generation_config(nlohmann::json::parse(group.second), "golden");
+    EXPECT_EQ(generated(*model, options, prompts, GetParam()), expected)
+        << group.first << " " << group.second;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(BatchSizes, GenerationGolden, ::testing::Values(1, 2, 3));
+
+}  // namespace
+}  // namespace stretto

@@ -1,0 +1,110 @@
+#include "stretto/generate/logit_rules.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <vector>
+
+#include "stretto/base/philox.h"
+
+namespace stretto {
+namespace {
+
+constexpr float never = -std::numeric_limits<float>::infinity();
+
+// Each token behind which the text would have n tokens that it already has.
+void forbid_repetition(std::span<const int32_t> text, size_t n, std::span<float> logits) {
+  if (text.size() + 1 < n) return;
+  const auto last = text.last(n - 1);
+  for (size_t i = 0; i + n <= text.size(); ++i)
+    if (std::ranges::equal(text.subspan(i, n - 1), last))
+      logits[static_cast<size_t>(text[i + n - 1])] = never;
+}
+
+struct Choice {
+  int32_t token;
+  double logit;
+  double probability = 0;
+};
+
+void keep_top_k(std::vector<Choice>& choices, size_t k) {
+  if (k == 0 || k >= choices.size()) return;
+  const auto by_logit = [](const Choice& a, const Choice& b) { return a.logit > b.logit; };
+  const auto last = choices.begin() + static_cast<std::ptrdiff_t>(k) - 1;
+  std::ranges::nth_element(choices, last, by_logit);
+  const double least = last->logit;
+  std::erase_if(choices, [&](const Choice& one) { return one.logit < least; });
+}
+
+// Gives choices their probabilities.
+void normalise(std::vector<Choice>& choices) {
+  double largest = choices[0].logit, sum = 0;
+  for (const Choice& one : choices) largest = std::max(largest, one.logit);
+  for (Choice& one : choices) sum += one.probability = std::exp(one.logit - largest);
+  for (Choice& one : choices) one.probability /= sum;
+}
+
+// Keeps the most probable tokens: without the least probable ones that sum to at most 1 - p.
+void keep_top_p(std::vector<Choice>& choices, double p) {
+  if (p >= 1) return;
+  std::ranges::sort(choices, [](const Choice& a, const Choice& b) { return a.probability < b.probability; });
+  double sum = 0;
+  size_t removed = 0;
+  while (removed + 1 < choices.size() && (sum += choices[removed].probability) <= 1 - p) ++removed;
+  choices.erase(choices.begin(), choices.begin() + static_cast<std::ptrdiff_t>(removed));
+}
+
+void keep_min_p(std::vector<Choice>& choices, double p) {
+  double largest = 0;
+  for (const Choice& one : choices) largest = std::max(largest, one.probability);
+  std::erase_if(choices, [&](const Choice& one) { return one.probability < p * largest; });
+}
+
+}  // namespace
+
+void apply_rules(const GenerationOptions& options, std::span<const int32_t> text, int64_t new_tokens,
+                 std::span<float> logits) {
+  if (options.repetition_penalty != 1) {
+    const auto penalty = static_cast<float>(options.repetition_penalty);
+    for (const int32_t token : std::set<int32_t>(text.begin(), text.end())) {
+      float& logit = logits[static_cast<size_t>(token)];
+      logit = logit < 0 ? logit * penalty : logit / penalty;
+    }
+  }
+  if (options.no_repeat_ngram_size > 0)
+    forbid_repetition(text, static_cast<size_t>(options.no_repeat_ngram_size), logits);
+  if (new_tokens < options.min_new_tokens)
+    for (const int32_t end : options.eos_token_id) logits[static_cast<size_t>(end)] = never;
+}
+
+int32_t sample(const GenerationOptions& options, std::span<const float> logits, double draw) {
+  std::vector<Choice> choices;
+  choices.reserve(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i)
+    if (logits[i] != never) choices.push_back({static_cast<int32_t>(i), logits[i] / options.temperature});
+  if (choices.empty()) return 0;
+  keep_top_k(choices, static_cast<size_t>(options.top_k));
+  normalise(choices);
+  keep_top_p(choices, options.top_p);
+  keep_min_p(choices, options.min_p);
+  // In the order of ids, so that logits which differ by rounding give equal tokens.
+  std::ranges::sort(choices, [](const Choice& a, const Choice& b) { return a.token < b.token; });
+  double sum = 0;
+  for (const Choice& one : choices) sum += one.probability;
+  double left = draw * sum;
+  for (const Choice& one : choices)
+    if ((left -= one.probability) < 0) return one.token;
+  return choices.back().token;
+}
+
+double random_number(uint64_t seed, int64_t prompt, int64_t sequence, int64_t step) {
+  const auto index = static_cast<uint64_t>(prompt);
+  const auto words = philox({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
+                             static_cast<uint32_t>(sequence), static_cast<uint32_t>(step)},
+                            seed);
+  const uint64_t bits = (uint64_t{words[0]} << 32 | words[1]) >> 11;
+  return static_cast<double>(bits) * 0x1p-53;
+}
+
+}  // namespace stretto

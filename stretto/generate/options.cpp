@@ -1,0 +1,73 @@
+#include "stretto/generate/options.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+namespace {
+
+constexpr int64_t default_new_tokens = 256;
+
+void require(bool is_right, const OptionNames& names, const char* option, double found,
+             const std::string& expected) {
+  if (!is_right) throw ConfigError("{}: found {}; expected {}", names(option), found, expected);
+}
+
+}  // namespace
+
+int64_t max_new_tokens(const GenerationOptions& options, int64_t prompt_tokens, int64_t max_positions) {
+  int64_t most = default_new_tokens;
+  if (options.max_length) most = *options.max_length - prompt_tokens;
+  if (options.max_new_tokens) most = *options.max_new_tokens;
+  return std::min(most, max_positions - prompt_tokens);
+}
+
+void check(const GenerationOptions& options, int64_t vocab_size, const OptionNames& names) {
+  const auto at_least = [&](const char* option, int64_t value, int64_t least) {
+    require(value >= least, names, option, static_cast<double>(value), fmt::format("at least {}", least));
+  };
+  at_least("max_new_tokens", options.max_new_tokens.value_or(1), 1);
+  at_least("max_length", options.max_length.value_or(1), 1);
+  at_least("min_new_tokens", options.min_new_tokens, 0);
+  at_least("num_beams", options.num_beams, 1);
+  at_least("top_k", options.top_k, 0);
+  at_least("no_repeat_ngram_size", options.no_repeat_ngram_size, 0);
+  at_least("num_return_sequences", options.num_return_sequences, 1);
+  const auto above_zero = [](double value) { return value > 0 && std::isfinite(value); };
+  require(above_zero(options.temperature), names, "temperature", options.temperature,
+          "a number above 0; the most probable tokens are those without " + names("do_sample"));
+  require(options.top_p > 0 && options.top_p <= 1, names, "top_p", options.top_p,
+          "a probability above 0, at most 1");
+  require(options.min_p >= 0 && options.min_p <= 1, names, "min_p", options.min_p,
+          "a share from 0 to 1 of the largest probability");
+  require(above_zero(options.repetition_penalty), names, "repetition_penalty", options.repetition_penalty,
+          "a number above 0; 1 penalises nothing");
+  require(std::isfinite(options.length_penalty), names, "length_penalty", options.length_penalty,
+          "a finite number");
+  if (options.max_new_tokens && options.min_new_tokens > *options.max_new_tokens) {
+    throw ConfigError("{} {} exceeds {} {}", names("min_new_tokens"), options.min_new_tokens,
+                      names("max_new_tokens"), *options.max_new_tokens);
+  }
+  if (options.num_beams > vocab_size) {
+    throw ConfigError("{}: found {}; expected at most {}, the size of the model's vocabulary",
+                      names("num_beams"), options.num_beams, vocab_size);
+  }
+  if (options.do_sample && options.num_beams > 1) {
+    throw ConfigError("{} {} and {} exclude each other: beam search takes the most probable tokens",
+                      names("num_beams"), options.num_beams, names("do_sample"));
+  }
+  if (!options.do_sample && options.num_return_sequences > options.num_beams) {
+    throw ConfigError("{} {}: without {}, expected at most {}, of which there {} {}",
+                      names("num_return_sequences"), options.num_return_sequences, names("do_sample"),
+                      names("num_beams"), options.num_beams == 1 ? "is" : "are", options.num_beams);
+  }
+  for (const int32_t id : options.eos_token_id) {
+    if (id < 0 || id >= vocab_size)
+      throw ConfigError("{}: found {}; expected ids below {}, the size of the model's vocabulary",
+                        names("eos_token_id"), id, vocab_size);
+  }
+}
+
+}  // namespace stretto

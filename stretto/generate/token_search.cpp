@@ -1,0 +1,51 @@
+#include "stretto/generate/token_search.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "stretto/generate/logit_rules.h"
+#include "stretto/generate/search_end.h"
+
+namespace stretto {
+
+TokenSearch::TokenSearch(const GenerationOptions& options, const SearchEvents& events, SearchStart start)
+    : options_(options),
+      events_(events),
+      start_(std::move(start)),
+      new_tokens_(static_cast<size_t>(options.num_return_sequences)),
+      running_(new_tokens_.size()) {
+  std::iota(running_.begin(), running_.end(), size_t{0});
+}
+
+int32_t TokenSearch::choose(size_t sequence, std::span<float> logits) const {
+  const auto& added = new_tokens_[sequence];
+  std::vector<int32_t> text = start_.prompt;
+  text.insert(text.end(), added.begin(), added.end());
+  apply_rules(options_, text, std::ssize(added), logits);
+  if (!options_.do_sample) return static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin());
+  return sample(
+      options_, logits,
+      random_number(options_.seed, start_.index, static_cast<int64_t>(sequence), std::ssize(added)));
+}
+
+std::vector<Continuation> TokenSearch::step(const Tensor& logits) {
+  const bool is_first = logits.size(0) == 1 && new_tokens_[0].empty();
+  const auto width = static_cast<size_t>(logits.size(1));
+  std::vector<Continuation> continued;
+  std::vector<size_t> running;
+  for (size_t i = 0; i < running_.size(); ++i) {
+    const size_t row = is_first ? 0 : i, sequence = running_[i];
+    const auto* begin = logits.const_data_ptr<float>() + row * width;
+    std::vector<float> own(begin, begin + width);  // sequences share the row of the prompt
+    const int32_t token = choose(sequence, own);
+    new_tokens_[sequence].push_back(token);
+    if (events_.on_token) events_.on_token(start_.index, static_cast<int64_t>(sequence), token);
+    if (has_ended(options_, events_, start_, new_tokens_[sequence])) continue;
+    continued.push_back({row, token});
+    running.push_back(sequence);
+  }
+  running_ = running;
+  return continued;
+}
+
+}  // namespace stretto
