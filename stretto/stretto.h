@@ -9,7 +9,7 @@
 //   Lite                 distributed training for a program with its own loop and modules
 //   run_program          implements main() of a program with a Module: recipe, ranks, logs
 //   nn, models           layers and models on packed batches (nn::sharded, bundled_models, BertModel)
-//   Pipeline             inference with a trained model folder (load_pipeline)
+//   Pipeline             inference with a trained model folder (load_pipeline); TextGenerator continues texts
 //
 // `stretto new NAME` creates a small program with a Module, and the files that build and run it. Headers that
 // are included by those below but not listed are installed too, but may change at any time.
@@ -41,6 +41,7 @@
 #include "stretto/optim_config/schedules.h"
 #include "stretto/programs/stretto_rank/program.h"
 #include "stretto/serve/pipeline.h"
+#include "stretto/serve/text_generator.h"
 #include "stretto/strategy/sharding.h"
 #include "stretto/tasks/fine_tuning.h"
 #include "stretto/tasks/task.h"

@@ -25,6 +25,73 @@ track: {progress: "off", log_every: 1}
 """
 
 
+def records_of(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def check_generate(stretto, run):
+    """A trained model continues prompts as it has learned, the same for any batch size and source of prompts."""
+    generate = ["generate", "--model", f"{run}/model"]
+    prompts = ["Anna has", "Boris has 12 books, and", "Clara has 31", "David", "Anna"]
+    texts = [part for prompt in prompts for part in ("--text", prompt)]
+    alone = stretto.run(*generate, *texts, "--json", "--batch-size", 1)
+    records = records_of(alone)
+    require([record["text"] for record in records] == prompts, "prompts keep their order")
+    require(all(record["generated_text"] and record["token_ids"] for record in records), alone)
+    require(any(word in records[0]["generated_text"] for word in ("apples", "books", "cats", "doors")), alone)
+    lines = "".join(prompt + "\n" for prompt in prompts)
+    (stretto.folder / "prompts.jsonl").write_text("".join(json.dumps(prompt) + "\n" for prompt in prompts))
+    for size in (2, 8):
+        require(stretto.run(*generate, "--json", "--batch-size", size, stdin=lines) == alone, f"texts at batch size {size}")
+    require(stretto.run(*generate, "--json", "--input", "prompts.jsonl") == alone, "texts of a file")
+    shown = "".join(record["text"] + record["generated_text"] + "\n" for record in records)
+    require(stretto.run(*generate, *texts) == shown, "the terminal shows other texts than --json")
+    beams = records_of(stretto.run(*generate, *texts, "--json", "--num-beams", 3, "--num-return-sequences", 2, "--max-new-tokens", 9))
+    require(len(beams) == 2 * len(prompts), f"{len(beams)} texts of beams")
+    # Random texts depend on the seed only; equal seeds give equal ones.
+    sample = [*generate, *texts, "--json", "--do-sample", "--max-new-tokens", 12, "--seed"]
+    require(stretto.run(*sample, 1) == stretto.run(*sample, 1, "--batch-size", 2), "a seed gives two texts")
+    require(stretto.run(*sample, 1) != stretto.run(*sample, 2), "two seeds give one text")
+    # A stop string that is more than one token, and begins within one.
+    stopped = records_of(stretto.run(*generate, "--text", "Anna has", "--json", "--stop", "nd 1", "--stop", "nd 2", "--stop", "nd 3"))[0]
+    full = records[0]["generated_text"]
+    require(stopped["generated_text"] == full[:full.index(", and ") + 3], f"{stopped} of {full}")
+    require(len(stopped["token_ids"]) < len(records[0]["token_ids"]), "a stop string does not end the text")
+    require(stretto.run(*generate, "--text", "Anna", "--precision", "bf16", "--max-new-tokens", 3).startswith("Anna"), "bf16")
+    for flags, message in GENERATION_MISTAKES:
+        stretto.require_error(message, *generate, *flags)
+    # What is before a mistake in a file is continued.
+    (stretto.folder / "long.txt").write_text("Anna\n" + "Anna has " * 60 + "\n")
+    require("long.txt:2: the prompt has" in stretto.error(*generate, "--input", "long.txt"), "a long prompt")
+    config = stretto.folder / run / "model/generation_config.json"
+    config.write_text(json.dumps({"max_new_tokens": 2, "creativity": 11}))
+    require(len(records_of(stretto.run(*generate, "--text", "Anna", "--json"))[0]["token_ids"]) == 2, "generation_config.json")
+    config.write_text(json.dumps({"typical_p": 0.5}))
+    stretto.require_error("generation_config.json: typical_p 0.5 is not supported", *generate, "--text", "Anna")
+    config.unlink()
+    model = stretto.json(f"{run}/model/config.json")
+    for architecture in ("LlamaModel", "BertForSequenceClassification"):
+        (stretto.folder / "other-model").mkdir(exist_ok=True)
+        (stretto.folder / "other-model/config.json").write_text(json.dumps({**model, "architectures": [architecture]}))
+        stretto.require_error(f'"{architecture}" does not predict next tokens', "generate", "--model", "other-model", "--text", "a")
+
+
+GENERATION_MISTAKES = [
+    (["--text", ""], "--text 1: the prompt is empty"),
+    (["--text", "a", "--do-sample", "--temperature", 0], "--temperature: found 0"),
+    (["--text", "a", "--do-sample", "--top-p", 0], "--top-p: found 0"),
+    (["--text", "a", "--temperature", 2], "--temperature has no effect without --do-sample"),
+    (["--text", "a", "--length-penalty", 2], "--length-penalty has no effect without --num-beams"),
+    (["--text", "a", "--num-beams", 100000], "--num-beams: found 100000"),
+    (["--text", "a", "--num-beams", 2, "--do-sample"], "--num-beams 2 and --do-sample exclude each other"),
+    (["--text", "a", "--num-return-sequences", 2], "--num-return-sequences 2: without --do-sample"),
+    (["--text", "a", "--max-new-tokens", 0], "--max-new-tokens: found 0"),
+    (["--text", "a", "--stop", ""], "--stop: a string is empty"),
+    (["--input", "nope.txt"], "--input nope.txt: there is no such file"),
+    (["--text", "a", "--max-new-token", 3], "--max-new-token"),
+]
+
+
 def losses_by_block(stretto, run):
     return [json.loads(line) for line in (stretto.folder / run / "losses.jsonl").read_text().splitlines()]
 
@@ -146,6 +213,7 @@ def main(program):
         run = check_ranks_and_resuming(stretto, "clm.yaml", ["zero1", "zero2", "fsdp"])
         check_ranks_and_resuming(stretto, "llama.yaml", ["fsdp"], prefix="llama-")
         check_test(stretto, run)
+        check_generate(stretto, run)
         check_corpus(stretto, run)
         check_blocks(stretto)
         check_bytes(stretto)

@@ -2,23 +2,18 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
-
-#include <CLI/CLI.hpp>
 
 #include "stretto/base/enum_names.h"
 #include "stretto/base/precision.h"
 #include "stretto/programs/arguments/checks.h"
+#include "stretto/programs/arguments/input_arguments.h"
 
 namespace stretto::arguments {
 
 // The arguments of `stretto predict`, which stretto-rank parses too. The defaults of empty ones depend on the
 // task.
-struct PredictArguments {
+struct PredictArguments : InputArguments {
   std::filesystem::path model;
-  std::vector<std::string> texts;
-  std::filesystem::path input = "-";  // standard input; REQUIRES: no texts
-  std::string input_format;
   bool split_into_words = false;
   std::string output = "label";
   std::string aggregation_strategy;
@@ -29,33 +24,16 @@ struct PredictArguments {
   bool allow_nonfinite = false;
 };
 
-inline void add_input_arguments(CLI::App& verb, PredictArguments& arguments) {
-  auto* input =
-      verb.add_option("--input", arguments.input,
-                      "A file with a text per line, .jsonl (a JSON value per line) or .json; - is standard "
-                      "input (the default)");
-  input->type_name("FILE");
-  auto* format =
-      verb.add_option("--input-format", arguments.input_format,
-                      "Format of the input (default: by the file's extension; of standard input: text)");
-  format->check(CLI::IsMember({"text", "json", "jsonl"}))->type_name("FORMAT");
-  verb.add_option(
-          "--text", arguments.texts,
-          "A text, in place of --input; may be repeated. Two texts of a pair, and a question and its context, "
-          "are separated by a tab")
-      ->type_name("TEXT")
-      ->allow_extra_args(false)
-      ->excludes(input)
-      ->excludes(format);
-  verb.add_flag("--split-into-words", arguments.split_into_words,
-                "Token classification: the words are given, separated by white space or as a JSON list");
-}
-
 inline void add_predict_arguments(CLI::App& verb, PredictArguments& arguments) {
   verb.add_option("--model", arguments.model, "A model folder, such as RUN/model")
       ->required()
       ->type_name("FOLDER");
-  add_input_arguments(verb, arguments);
+  add_input_arguments(
+      verb, arguments,
+      "A text, in place of --input; may be repeated. Two texts of a pair, and a question and its context, "
+      "are separated by a tab");
+  verb.add_flag("--split-into-words", arguments.split_into_words,
+                "Token classification: the words are given, separated by white space or as a JSON list");
   verb.add_option(
           "--output", arguments.output,
           "label: the best class and its score, the entities, or the answer; pipeline: the same without the "

@@ -28,6 +28,7 @@ int run_command(int argc, char** argv) {
     add_train(app, exit_code);
     add_test(app, exit_code);
     add_predict(app, exit_code);
+    add_generate(app, exit_code);
     add_inspect(app, exit_code);
     add_launch(app, exit_code);
     add_schema(app, exit_code);

@@ -10,6 +10,7 @@ void add_convert(CLI::App& app, int& exit_code);
 void add_data(CLI::App& app, int& exit_code);  // data tokenize, data inspect
 void add_doctor(CLI::App& app, int& exit_code);
 void add_export_corpus(CLI::App& app);
+void add_generate(CLI::App& app, int& exit_code);
 void add_help(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
 void add_launch(CLI::App& app, int& exit_code);

@@ -15,11 +15,13 @@ int run_command(int argc, char** argv) {
   app.require_subcommand(1);
   arguments::RecipeArguments recipe;
   arguments::PredictArguments prediction;
+  arguments::GenerateArguments generation;
   arguments::ProfileArguments profiling;
   arguments::PlanArguments planning;
   CLI::App* train = app.add_subcommand("train");
   CLI::App* test = app.add_subcommand("test");
   CLI::App* predict = app.add_subcommand("predict");
+  CLI::App* generate = app.add_subcommand("generate");
   CLI::App* profile = app.add_subcommand("profile");
   CLI::App* plan = app.add_subcommand("plan");
   CLI::App* doctor = app.add_subcommand("doctor");
@@ -27,6 +29,7 @@ int run_command(int argc, char** argv) {
   arguments::add_recipe_arguments(*train, recipe);
   arguments::add_test_arguments(*test, recipe);
   arguments::add_predict_arguments(*predict, prediction);
+  arguments::add_generate_arguments(*generate, generation);
   arguments::add_profile_arguments(*profile, profiling);
   arguments::add_plan_arguments(*plan, planning);
   if (const auto ended = arguments::parse(app, argc, argv)) return *ended;
@@ -35,6 +38,7 @@ int run_command(int argc, char** argv) {
     if (train->parsed()) rank::run_recipe(recipe, Verb::train);
     if (test->parsed()) rank::run_recipe(recipe, Verb::test);
     if (predict->parsed()) rank::predict(prediction);
+    if (generate->parsed()) rank::generate(generation);
     if (profile->parsed()) rank::profile(profiling);
     if (plan->parsed()) rank::plan(planning);
     if (doctor->parsed()) rank::doctor();

@@ -6,8 +6,8 @@
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
 #include "stretto/programs/arguments/standard_output.h"
+#include "stretto/programs/stretto_rank/text_source.h"
 #include "stretto/programs/stretto_rank/verbs.h"
-#include "stretto/serve/input_reader.h"
 #include "stretto/serve/pipeline.h"
 #include "stretto/weights/hub_cache.h"
 
@@ -100,31 +100,12 @@ void check_options(const std::filesystem::path& model, const arguments::PredictA
                       arguments.output);
 }
 
-void read_all(const arguments::PredictArguments& arguments, std::optional<LineReader>& source,
-              const InputParser& parser, const UseInput& use) {
-  if (source) {
-    const InputFormat format = arguments.input_format == "json"    ? InputFormat::json
-                               : arguments.input_format == "jsonl" ? InputFormat::jsonl
-                               : arguments.input_format == "text"  ? InputFormat::text
-                                                                   : format_of(arguments.input, flag_names);
-    return read_inputs(*source, format, parser, use);
-  }
-  for (size_t i = 0; i < arguments.texts.size(); ++i) {
-    const std::string place = fmt::format("--text {}", i + 1);
-    use(parser.parse_line(arguments.texts[i], place), place);
-  }
-}
-
 }  // namespace
 
 void predict(const arguments::PredictArguments& arguments) {
   const std::filesystem::path model = hub::resolve_model(arguments.model);
   check_options(model, arguments);
-  std::optional<LineReader> source;
-  if (arguments.texts.empty()) {
-    source.emplace(arguments.input);
-    if (arguments.input_format.empty()) format_of(arguments.input, flag_names);
-  }
+  const TextSource source(arguments, flag_names);
   PipelineOptions options = {.dtype = compute_dtype(parse_precision(arguments.precision)),
                              .allow_nonfinite = arguments.allow_nonfinite,
                              .choose_matmul_libraries = true,
@@ -137,8 +118,8 @@ void predict(const arguments::PredictArguments& arguments) {
       .kind = pipeline->input_kind(), .split_into_words = arguments.split_into_words, .names = flag_names};
   Printer printer(*pipeline, arguments);
   try {
-    read_all(arguments, source, parser,
-             [&](PipelineInput input, const std::string& place) { printer.add(std::move(input), place); });
+    source.read(parser,
+                [&](PipelineInput input, const std::string& place) { printer.add(std::move(input), place); });
   } catch (const DataError&) {
     printer.flush();
     throw;

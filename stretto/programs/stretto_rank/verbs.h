@@ -1,5 +1,6 @@
 #pragma once
 
+#include "stretto/programs/arguments/generate_arguments.h"
 #include "stretto/programs/arguments/plan_arguments.h"
 #include "stretto/programs/arguments/predict_arguments.h"
 #include "stretto/programs/arguments/profile_arguments.h"
@@ -12,6 +13,7 @@ void run_recipe(const arguments::RecipeArguments& arguments, Verb verb);
 void doctor();
 void plan(const arguments::PlanArguments& arguments);
 void profile(const arguments::ProfileArguments& arguments);
+void generate(const arguments::GenerateArguments& arguments);
 void predict(const arguments::PredictArguments& arguments);
 
 }  // namespace stretto::rank

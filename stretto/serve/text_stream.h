@@ -1,0 +1,39 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stretto/text/tokenizer.h"
+
+namespace stretto {
+
+// The text that a model adds to a prompt, as its tokens arrive.
+class TextStream {
+ public:
+  // `tokenizer` must outlive it. `stop`: strings at whose first occurrence the text ends; none is empty.
+  TextStream(const text::Tokenizer& tokenizer, std::span<const int32_t> prompt,
+             std::vector<std::string> stop);
+
+  // The text of the new tokens, up to the first stop string. Special tokens have no text.
+  std::string text(std::span<const int32_t> new_tokens) const;
+
+  // Whether the text of the new tokens holds a stop string.
+  bool is_stopped(std::span<const int32_t> new_tokens) const;
+
+  // What can be shown of this text while further tokens may follow: without a character of which bytes are
+  // missing, and without what may be the beginning of a stop string.
+  std::string settled(std::span<const int32_t> new_tokens) const;
+
+ private:
+  std::string decode(std::span<const int32_t> new_tokens) const;
+  size_t first_stop(std::string_view text) const;  // npos if there is none
+
+  const text::Tokenizer& tokenizer_;
+  std::vector<int32_t> prompt_;
+  std::string prompt_text_;
+  std::vector<std::string> stop_;
+};
+
+}  // namespace stretto
