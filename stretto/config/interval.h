@@ -9,8 +9,8 @@
 namespace stretto {
 
 // How often something happens in a run, as it is written in recipes:
-//   "500", "500st" steps; "epoch", "2ep", "0.25ep" epochs; "30s", "10m", "2h", "1d" time; "eval", "2eval" evaluations;
-//   "never".
+//   "500", "500st" steps; "epoch", "2ep", "0.25ep" epochs; "30s", "10m", "2h", "1d" time; "eval", "2eval"
+//   evaluations; "never".
 // In programs also a number of steps: recipe.track.log_every = 4.
 class Interval {
  public:

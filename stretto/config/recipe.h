@@ -23,10 +23,10 @@ namespace stretto {
 struct Input;         // base/inputs.h
 struct TrackerSetup;  // track/registry.h
 
-// A recipe: the settings of a training run, one struct per section of the YAML file. Meaning, range and default of each
-// setting are declared once, in recipe.cpp; `stretto help` prints them. An unset optional is determined later: by
-// resolve(), by the data, or by the world size. A OneOf is an enum (config/choices.h), to which programs may assign a name
-// too: recipe.training.precision = "bf16".
+// A recipe: the settings of a training run, one struct per section of the YAML file. Meaning, range and
+// default of each setting are declared once, in recipe.cpp; `stretto help` prints them. An unset optional is
+// determined later: by resolve(), by the data, or by the world size. A OneOf is an enum (config/choices.h),
+// to which programs may assign a name too: recipe.training.precision = "bf16".
 
 struct ModelConfig {
   std::optional<std::filesystem::path> path = std::nullopt;    // a Hugging Face folder
@@ -107,7 +107,8 @@ struct TrainingConfig {
 };
 
 // optimizer: a type and its settings (optim_config/optimizers/). In programs:
-//   recipe.optimizer = optim::SgdOptions{.lr = 0.1};   recipe.optimizer.as<optim::SgdOptions>().momentum = 0.9;
+//   recipe.optimizer = optim::SgdOptions{.lr = 0.1};   recipe.optimizer.as<optim::SgdOptions>().momentum =
+//   0.9;
 struct OptimizerConfig : settings::Choice {
   OptimizerConfig();
   settings::OneOf<LrScale> scale_lr = LrScale::none;
@@ -250,11 +251,11 @@ struct Recipe {
   bool operator==(const Recipe&) const = default;
 };
 
-// Reads a recipe, applies `overrides` ("optimizer.lr=3e-5", in order) and resolves it. Relative paths stay relative to
-// the working directory. `program`: the fields of a program's own settings (settings::fields_of), which are read,
-// checked and printed like stretto's; a section model, tokenizer or data among them replaces stretto's. REQUIRES: their
-// struct outlives the recipe. Throws ConfigError with file:line:column, IoError for an unreadable file. Requirements of
-// a verb are checked by check_recipe.
+// Reads a recipe, applies `overrides` ("optimizer.lr=3e-5", in order) and resolves it. Relative paths stay
+// relative to the working directory. `program`: the fields of a program's own settings (settings::fields_of),
+// which are read, checked and printed like stretto's; a section model, tokenizer or data among them replaces
+// stretto's. REQUIRES: their struct outlives the recipe. Throws ConfigError with file:line:column, IoError
+// for an unreadable file. Requirements of a verb are checked by check_recipe.
 Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides = {},
                    const std::vector<settings::Field>& program = {});
 
@@ -263,27 +264,28 @@ Recipe parse_recipe(const std::string& yaml, const std::string& name,
                     std::span<const std::string> overrides = {},
                     const std::vector<settings::Field>& program = {});
 
-// Fills in settings implied by others: the strategy's precision (training.strategy becomes the kind without precision),
-// the tokenizer's folder, the cache, the monitored metric. Idempotent. Throws ConfigError for an unknown strategy and
-// for one that contradicts training.precision.
+// Fills in settings implied by others: the strategy's precision (training.strategy becomes the kind without
+// precision), the tokenizer's folder, the cache, the monitored metric. Idempotent. Throws ConfigError for an
+// unknown strategy and for one that contradicts training.precision.
 void resolve(Recipe& recipe);
 
 // The recipe as YAML, from which parse_recipe returns an equal recipe. REQUIRES: recipe is resolved.
 std::string dump_recipe(const Recipe& recipe);
 
-// Serialises the recipe and its origins for another process: decode_recipe reads no file and expands no variable.
-// REQUIRES: recipe is resolved.
+// Serialises the recipe and its origins for another process: decode_recipe reads no file and expands no
+// variable. REQUIRES: recipe is resolved.
 std::string encode_recipe(const Recipe& recipe);
 Recipe decode_recipe(const std::string& text, const std::vector<settings::Field>& program = {});
 
 // The settings that affect the result of a run (unlike output, logging, retention), by dotted name.
 nlohmann::json computing_settings(const Recipe& recipe);
 
-// Whether a setting, by dotted name, is not one of these, so that a resumed run may have another value for it.
+// Whether a setting, by dotted name, is not one of these, so that a resumed run may have another value for
+// it.
 bool may_change_on_resume(const std::string& name);
 
-// The settings that must be the same on all ranks, by dotted name: all but paths of inputs, which may differ between
-// hosts.
+// The settings that must be the same on all ranks, by dotted name: all but paths of inputs, which may differ
+// between hosts.
 nlohmann::json shared_settings(const Recipe& recipe);
 
 // The same as inputs, with their places.

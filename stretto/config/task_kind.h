@@ -44,8 +44,8 @@ struct TaskKind {
   // The settings of its section, named as the task with "_" for "-". Unset: it has none.
   std::optional<settings::Settings> settings = std::nullopt;
   std::vector<TaskSection> further_sections = {};
-  // The head of the models that it fine-tunes (model_config/heads.h). "": it makes a model of its own, and the
-  // sections model and tokenizer are not required.
+  // The head of the models that it fine-tunes (model_config/heads.h). "": it makes a model of its own, and
+  // the sections model and tokenizer are not required.
   std::string head = {};
   // The metric that checkpoint.monitor defaults to. Empty: accuracy.
   std::function<std::string(const Recipe&)> default_monitor = {};

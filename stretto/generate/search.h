@@ -19,7 +19,8 @@ struct SearchStart {
 
 // Observers of a search; each may be empty.
 struct SearchEvents {
-  // Whether a sequence of these new tokens behind a prompt has ended, besides by its last token or its length.
+  // Whether a sequence of these new tokens behind a prompt has ended, besides by its last token or its
+  // length.
   std::function<bool(int64_t prompt, const std::vector<int32_t>& new_tokens)> is_end = {};
   // A token was added to a sequence, below num_return_sequences; not in beam search, which may discard it.
   std::function<void(int64_t prompt, int64_t sequence, int32_t token)> on_token = {};

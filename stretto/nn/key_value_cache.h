@@ -47,8 +47,9 @@ class KeyValueCache {
   // from `read` on. REQUIRES: read < rows.size().
   void begin_pass(std::span<const Sequence> sequences);
 
-  // Writes the keys and values [T, key heads, D] of the pass. T may exceed its tokens by padding, which is not
-  // kept. `layer`: any number that identifies the layer. Throws ShapeError for fewer rows than the pass reads.
+  // Writes the keys and values [T, key heads, D] of the pass. T may exceed its tokens by padding, which is
+  // not kept. `layer`: any number that identifies the layer. Throws ShapeError for fewer rows than the pass
+  // reads.
   CachedKeys append(uint64_t layer, const Tensor& keys, const Tensor& values);
 
   // The rows in use.

@@ -12,8 +12,8 @@
 namespace stretto {
 namespace {
 
-// Throws before anything is loaded: of a decoder with another head, the missing one may be made of the table of
-// words, and would say nothing of sense.
+// Throws before anything is loaded: of a decoder with another head, the missing one may be made of the table
+// of words, and would say nothing of sense.
 void require_head(const std::filesystem::path& folder) {
   const auto file = folder / "config.json";
   const std::string architecture = architecture_of(read_config_json(file));

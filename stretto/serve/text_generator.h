@@ -34,7 +34,8 @@ struct TextGeneratorOptions {
   OptionNames names = {};  // of members of GenerationOptions and of this, for messages
 };
 
-// Continues texts with the model in a folder: any whose head is that of a causal language model. Not thread-safe.
+// Continues texts with the model in a folder: any whose head is that of a causal language model. Not
+// thread-safe.
 //
 //   TextGenerator generator("runs/lm/model", {.generation = {.max_new_tokens = 20}, .on_text = print});
 //   generator.add("Once upon");

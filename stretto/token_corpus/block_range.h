@@ -7,8 +7,8 @@ namespace stretto::token_corpus {
 // Consecutive blocks of others: those for training or for validation, or the first ones.
 class BlockRange : public Blocks {
  public:
-  // The `count` blocks from `first` on. REQUIRES: 0 <= first, 0 < count, first + count <= whole->size(); no block
-  // but the last of `whole` is shorter than the others.
+  // The `count` blocks from `first` on. REQUIRES: 0 <= first, 0 < count, first + count <= whole->size(); no
+  // block but the last of `whole` is shorter than the others.
   BlockRange(std::shared_ptr<const Blocks> whole, int64_t first, int64_t count)
       : whole_(std::move(whole)), first_(first), count_(count) {}
 

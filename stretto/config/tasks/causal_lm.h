@@ -39,7 +39,8 @@ struct CausalLmConfig {
 
 TaskKind causal_lm_kind();
 
-// Throws ConfigError where causal_lm.stride exceeds `window`, in tokens: tokens between windows would be left out.
+// Throws ConfigError where causal_lm.stride exceeds `window`, in tokens: tokens between windows would be left
+// out.
 void check_stride(const Recipe& recipe, int64_t window);
 
 }  // namespace stretto

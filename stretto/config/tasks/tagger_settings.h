@@ -9,8 +9,9 @@
 
 namespace stretto {
 
-// The settings of a new tagger of words (models/sequence_tagger), whose vocabulary is made from the training file. Names and defaults
-// are those of Flair's SequenceTagger, and of its TransformerWordEmbeddings, where these have them.
+// The settings of a new tagger of words (models/sequence_tagger), whose vocabulary is made from the training
+// file. Names and defaults are those of Flair's SequenceTagger, and of its TransformerWordEmbeddings, where
+// these have them.
 struct TaggerSettings {
   std::optional<std::filesystem::path> transformer = std::nullopt;  // a model folder
   std::string layers = "-1";

@@ -217,8 +217,9 @@ STRETTO_AVX512 void pack_rows_of_bf16(const uint16_t* b, int64_t row, int64_t co
   }
 }
 
-// Packs a [rows, k] whose columns are contiguous, 12 rows after the other: to[rows / 12][unit][12]. A column is
-// read 16 tiles at a time, because neighbouring tiles share its cache lines, and columns may be many pages apart.
+// Packs a [rows, k] whose columns are contiguous, 12 rows after the other: to[rows / 12][unit][12]. A column
+// is read 16 tiles at a time, because neighbouring tiles share its cache lines, and columns may be many pages
+// apart.
 template <bool bf16>
 STRETTO_AVX512 void pack_a(const char* a, int64_t column, int64_t rows, int64_t k, int64_t units, float* to) {
   constexpr int64_t rows_at_once = 16 * tile_rows, units_ahead = 8;

@@ -88,8 +88,8 @@ void multiply_by_own(const Tensor& out, const Tensor& a, const Tensor& b, bool a
   const bool bf16 = a.scalar_type() == at::kBFloat16;
   const bool bf16_out = out.scalar_type() == at::kBFloat16;
   const int64_t k = a.size(1);
-  // The second number of a bf16 pair beyond an odd k must not be read. The last column is either added by itself,
-  // which reads and writes the sums once more, or read through a copy of a by columns.
+  // The second number of a bf16 pair beyond an odd k must not be read. The last column is either added by
+  // itself, which reads and writes the sums once more, or read through a copy of a by columns.
   const bool odd = bf16 && k % 2 == 1;
   const bool last_apart = odd && a.stride(0) != 1 && k > 2 * b.size(1);
   if (out.stride(1) != 1 || (bf16_out && (last_apart || k > most_k_of_bf16_out))) {

@@ -9,8 +9,8 @@
 
 namespace stretto::arguments {
 
-// The arguments of `stretto generate`, which stretto-rank parses too. Options that are not given are those of the
-// model folder.
+// The arguments of `stretto generate`, which stretto-rank parses too. Options that are not given are those of
+// the model folder.
 struct GenerateArguments : InputArguments {
   std::filesystem::path model;
   std::string precision = "fp32";

@@ -4,7 +4,8 @@
 
 namespace stretto::cli {
 
-// What verbs that run a model check before libtorch is loaded. They throw ConfigError, which names the option.
+// What verbs that run a model check before libtorch is loaded. They throw ConfigError, which names the
+// option.
 
 // --model: a folder, or a name of the hub's cache.
 void require_model_folder(const std::filesystem::path& model);

@@ -81,8 +81,8 @@ void print_json(const std::string& text, const std::vector<GeneratedText>& found
   arguments::flush_standard_output();
 }
 
-// Prints prompts and what follows them, in the order of the prompts: of the first one that has not ended, tokens
-// as they arrive.
+// Prints prompts and what follows them, in the order of the prompts: of the first one that has not ended,
+// tokens as they arrive.
 class Terminal {
  public:
   void begin(const std::string& prompt) {
