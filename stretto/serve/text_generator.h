@@ -17,6 +17,7 @@ struct GeneratedText {
   std::vector<int32_t> token_ids;  // the new tokens, with those of a stop string and the end token
 };
 
+// How texts are continued, and who receives them.
 struct TextGeneratorOptions {
   GenerationOptions generation = {};     // read_generation_config gives those of a folder
   std::vector<std::string> stop = {};    // strings at whose first occurrence a text ends
