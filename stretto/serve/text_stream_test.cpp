@@ -31,7 +31,9 @@ void expect_whole_characters(const std::string& tokenizer, const std::string& te
       shown = settled;
     }
     EXPECT_TRUE(expected.starts_with(shown));
-    if (prompt == 1) EXPECT_TRUE(whole.ends_with(expected));
+    if (prompt == 1) {
+      EXPECT_TRUE(whole.ends_with(expected));
+    }
   }
 }
 
