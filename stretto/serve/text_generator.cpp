@@ -12,6 +12,13 @@
 namespace stretto {
 namespace {
 
+// What follows the first `shown` bytes, from the beginning of a character: bytes that a later token made
+// invalid have another text than they had before it.
+std::string_view rest(std::string_view text, size_t shown) {
+  while (shown < text.size() && (static_cast<unsigned char>(text[shown]) & 0xC0) == 0x80) ++shown;
+  return text.substr(shown);
+}
+
 // Throws before anything is loaded: of a decoder with another head, the missing one may be made of the table
 // of words, and would say nothing of sense.
 void require_head(const std::filesystem::path& folder) {
@@ -84,7 +91,7 @@ struct TextGenerator::State {
     text.tokens.push_back(token);
     const std::string settled = text.stream.settled(text.tokens);
     if (settled.size() <= text.shown) return;
-    options.on_piece(prompt, std::string_view(settled).substr(text.shown));
+    options.on_piece(prompt, rest(settled, text.shown));
     text.shown = settled.size();
   }
 
@@ -94,7 +101,7 @@ struct TextGenerator::State {
     std::vector<GeneratedText> found;
     for (const auto& tokens : sequences) found.push_back({text.stream.text(tokens), tokens});
     if (options.on_piece && options.generation.num_beams == 1 && found[0].text.size() > text.shown)
-      options.on_piece(prompt, std::string_view(found[0].text).substr(text.shown));
+      options.on_piece(prompt, rest(found[0].text, text.shown));
     if (options.on_text) options.on_text(prompt, text.prompt, found);
   }
 

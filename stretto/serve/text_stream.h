@@ -23,7 +23,8 @@ class TextStream {
   bool is_stopped(std::span<const int32_t> new_tokens) const;
 
   // What can be shown of this text while further tokens may follow: without a character of which bytes are
-  // missing, and without what may be the beginning of a stop string.
+  // missing, and without what may be the beginning of a stop string. Shorter than before where a tokenizer
+  // decodes successive bytes together and those of another character follow.
   std::string settled(std::span<const int32_t> new_tokens) const;
 
  private:
