@@ -7,7 +7,7 @@
 namespace stretto {
 namespace {
 
-// Of prompts that ended and wait for one before them, at most so many per prompt that is continued.
+// The most results that wait for the result of an earlier prompt, per prompt that is continued.
 constexpr int64_t waiting_per_request = 16;
 
 }  // namespace

@@ -13,8 +13,8 @@
 
 namespace stretto {
 
-// Of the new tokens of each sequence that was generated for a prompt, the best first; in the order of
-// prompts.
+// Receives the new tokens of each sequence that was generated for a prompt, the best sequence first. Called
+// in the order of prompts.
 using OnGenerated = std::function<void(int64_t prompt, const std::vector<std::vector<int32_t>>& new_tokens)>;
 
 struct GeneratorParts {

@@ -112,7 +112,7 @@ TEST_P(DecoderCache, TwoPassesAreOneAtEveryCut) {
   }
 }
 
-// As in generation: prompts of several lengths, then a token of each at a time.
+// Prompts of several lengths are read, then a token of each at a time, as in generation.
 TEST_P(DecoderCache, TokensOneByOneAreTheWhole) {
   Reader reader(*model_, whole_, kernels_);
   reader.read({2, 5, 1, 9});

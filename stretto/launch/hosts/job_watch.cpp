@@ -42,7 +42,7 @@ std::optional<HostEvent> JobWatch::next() {
   return std::nullopt;
 }
 
-// As on one host, a usage error explains other failures, regardless of the order in which they were detected.
+// A usage error explains other failures, as on one host, regardless of the order in which they were detected.
 bool JobWatch::take_failure(const HostEvent& event) {
   const bool explains = failure_ && event.code == usage_error && failure_->code != usage_error;
   if (failure_ && !explains) return false;
