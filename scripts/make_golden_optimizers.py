@@ -12,6 +12,9 @@ sin(1 + i + 10 p); its gradient in step s (the first is 0) is cos((i + 1) (s + 1
 Cases of SparseAdam have "sparse": true. There w alone has a gradient, of which step s has the rows r with (r + s) mod 3 = 0,
 as a sparse tensor.
 
+Cases of Muon update w and t, as matrices [4, 3] and [2, 6], by torch.optim.Muon, whose products are computed in fp64
+instead of bf16, and b by torch.optim.AdamW.
+
 Cases of LBFGS have "loss": "rosenbrock": the gradients are those of rosenbrock() below, of all parameters in one vector; there
 are 5 steps, and "losses" holds the loss before each.
 """
@@ -57,6 +60,12 @@ CASES = [
     ("Rprop", dict(lr=0.1, etas=(0.3, 1.5), step_sizes=(0.02, 0.2))),
 ]
 SPARSE = [dict(), dict(lr=0.05, betas=(0.8, 0.95), eps=1e-3)]
+MUON = [
+    dict(),
+    dict(lr=0.02, momentum=0.9, weight_decay=0.05, adjust_lr_fn="match_rms_adamw", adamw_lr=0.01, adamw_betas=[0.8, 0.95],
+         adamw_eps=1e-6),
+    dict(lr=0.05, nesterov=False, ns_steps=3, ns_coefficients=[2.0, -1.5, 0.5]),
+]
 LBFGS = [
     dict(lr=0.3, max_iter=4, history_size=3),
     dict(max_iter=3, history_size=10, line_search_fn="strong_wolfe"),
@@ -119,6 +128,31 @@ def sparse_trajectory(options):
                 final={"w": weight.detach().flatten().tolist()})
 
 
+def muon_trajectory(options):
+    parameters = {key: torch.nn.Parameter(value) for key, value in weights().items()}
+    matrices = [parameters["w"], torch.nn.Parameter(parameters["t"].detach().view(2, 6))]
+    own = {key: value for key, value in options.items() if not key.startswith("adamw_")}
+    muon = torch.optim.Muon(matrices, **own)
+    lr = muon.defaults["lr"]
+    adamw = torch.optim.AdamW([parameters["b"]], lr=options.get("adamw_lr", lr), weight_decay=0.0,
+                              betas=tuple(options.get("adamw_betas", (0.9, 0.999))), eps=options.get("adamw_eps", 1e-8))
+    rounded = torch.Tensor.bfloat16
+    torch.Tensor.bfloat16 = torch.Tensor.clone
+    lrs = []
+    for step in range(STEPS):
+        factor = 0.5 if step == 11 else 1
+        lrs.append(lr * factor)
+        for optimizer in (muon, adamw):
+            optimizer.param_groups[0]["lr"] = optimizer.defaults["lr"] * factor
+        for p, parameter in enumerate([*matrices, parameters["b"]]):
+            parameter.grad = gradient(p, tuple(parameter.shape), step)
+        muon.step()
+        adamw.step()
+    torch.Tensor.bfloat16 = rounded
+    final = dict(zip("wtb", (p.detach().flatten().tolist() for p in [*matrices, parameters["b"]])))
+    return dict(type="Muon", options=options, lr=lrs, momentum=None, final=final)
+
+
 def rosenbrock(x):
     return (10 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
 
@@ -149,6 +183,7 @@ def main():
         if name in MOMENTUM and options and ("betas" in options or options.get("momentum", 0) > 0):
             cases.append(trajectory(name, options, True))
     cases += [sparse_trajectory(options) for options in SPARSE]
+    cases += [muon_trajectory(options) for options in MUON]
     cases += [lbfgs_trajectory(options) for options in LBFGS]
     OUTPUT.parent.mkdir(parents=True, exist_ok=True)
     OUTPUT.write_text("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n")

@@ -396,7 +396,7 @@ TEST(RecipeSchema, RefusesSettingsOfAnotherType) {
     return nlohmann::ordered_json();
   };
   EXPECT_EQ(rule_for(rules, "betas", false), nlohmann::ordered_json::parse(R"({"properties": {"type": {"enum":
-      ["SGD", "Adadelta", "Adagrad", "Adafactor", "ASGD", "RMSprop", "Rprop", "LBFGS"]}}, "required": ["type"]})"));
+      ["SGD", "Adadelta", "Adagrad", "Adafactor", "Muon", "ASGD", "RMSprop", "Rprop", "LBFGS"]}}, "required": ["type"]})"));
   EXPECT_EQ(rule_for(rules, "momentum", false),
             nlohmann::ordered_json::parse(R"({"properties": {"type": {"enum":
       ["AdamW", "Adam", "Adadelta", "Adagrad", "Adamax", "Adafactor", "ASGD", "NAdam", "RAdam", "Rprop", "SparseAdam", "LBFGS"]}}})"))
@@ -414,7 +414,7 @@ TEST(RecipeSchema, HasTheDefaultsOfEachType) {
     if (!properties.contains("lr")) continue;
     lr[rule.at("if").at("properties").at("type").at("enum")[0]] = properties.at("lr").at("default");
   }
-  EXPECT_EQ(lr.size(), 14u);
+  EXPECT_EQ(lr.size(), 15u);
   EXPECT_EQ(lr.at("AdamW"), 5e-5);
   EXPECT_EQ(lr.at("Adadelta"), 1);
 }

@@ -18,6 +18,7 @@ struct ParameterPiece {
   double lr_factor = 1;      // factor of the step's learning rate
   int64_t row_width =
       0;  // above 0: the width of a table's rows, of which a step may have gradients for some only
+  bool is_hidden_matrix = false;  // a weight [R, C] of a layer, neither a table nor in the model's head
   Holders holders = {};  // the ranks that own the same piece
 };
 

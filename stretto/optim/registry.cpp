@@ -20,6 +20,7 @@ const Registry<Rule>& bundled_rules() {
                                                             {"Adagrad", optimizer_maker(adagrad)},
                                                             {"Adamax", optimizer_maker(adamax)},
                                                             {"Adafactor", optimizer_maker(adafactor)},
+                                                            {"Muon", optimizer_maker(muon)},
                                                             {"ASGD", optimizer_maker(asgd)},
                                                             {"NAdam", optimizer_maker(nadam)},
                                                             {"RAdam", optimizer_maker(radam)},

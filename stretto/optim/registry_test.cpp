@@ -35,16 +35,22 @@ std::unique_ptr<Optimizer> from_yaml(const std::string& section) {
 // The weights and gradients of scripts/make_golden_optimizers.py, in buffers with padding between the
 // parameters.
 struct Run {
-  std::vector<ParameterPiece> pieces = {
-      {.name = "w", .layout = {{4, 3}}, .begin = 0, .end = 12},
-      {.name = "t", .layout = {{2, 3, 2}}, .begin = 16, .end = 28},
-      {.name = "b", .layout = {{3}}, .begin = 32, .end = 35, .weight_decay = false}};
+  std::vector<ParameterPiece> pieces;
   Buffers buffers;
   std::unique_ptr<Optimizer> optimizer;
 
   Run(std::unique_ptr<Optimizer> made, at::ScalarType type)
-      : buffers{at::zeros({48}, type), at::zeros({48}, type), {}}, optimizer(std::move(made)) {
+      : pieces{{.name = "w", .layout = {{4, 3}}, .begin = 0, .end = 12},
+               {.name = "t", .layout = {{2, 3, 2}}, .begin = 16, .end = 28},
+               {.name = "b", .layout = {{3}}, .begin = 32, .end = 35, .weight_decay = false}},
+        buffers{at::zeros({48}, type), at::zeros({48}, type), {}},
+        optimizer(std::move(made)) {
     fill(buffers.master, [](int64_t p, int64_t i) { return std::sin(1 + i + 10 * p); });
+    // t is a wide matrix in the script's cases of Muon.
+    if (optimizer->name() == "Muon") {
+      pieces[1].layout = {{2, 6}};
+      pieces[0].is_hidden_matrix = pieces[1].is_hidden_matrix = true;
+    }
     optimizer->bind(buffers, pieces, plain_memory());
   }
 
@@ -302,11 +308,43 @@ TEST(Optimizers, InvalidSettingsAreRefused) {
           "Rprop: etas: expected a factor below 1 and one above 1, found [1.5, 1.2]");
   refuses("{type: Adam, betas: [0.9, 1]}",
           "optimizer.betas: 1 is out of range; it must be at least 0 and below 1");
+  refuses("{type: Muon, ns_coefficients: [3, -4]}", "Muon: ns_coefficients: expected 3 numbers, found 2");
+  refuses("{type: Muon, lr: 0}", "optimizer.lr: 0 is out of range; it must be above 0");
   refuses("{type: SGD, nesterov: true}",
           "SGD: nesterov: Nesterov momentum needs a momentum above 0 and dampening 0; found 0 and 0");
   settings::Choice unknown(optimizer_kinds(), "Adamw", "");
   EXPECT_THAT([&] { make_optimizer(unknown); },
               ThrowsMessage<ConfigError>(HasSubstr("did you mean \"AdamW\"?")));
+}
+
+// Embeddings, heads, norms and biases.
+TEST(Optimizers, MuonIsAdamwForAllButHiddenMatrices) {
+  const auto step = [](std::unique_ptr<Optimizer> optimizer) {
+    const Buffers buffers = {at::linspace(-1, 1, 64), at::linspace(2, -1, 64),
+                             at::zeros({64}, at::kBFloat16)};
+    optimizer->bind(buffers, {{.name = "w", .layout = {{8, 8}}, .end = 64, .lr_factor = 0.5}},
+                    plain_memory());
+    optimizer->step({.lr = 0.1}, 0.5);
+    return buffers.master;
+  };
+  const Tensor expected = step(adamw({.lr = 0.4, .weight_decay = 0.1, .betas = {0.8, 0.95}, .eps = 1e-6}));
+  const auto muon_with = [](double adamw_lr) {
+    return muon({.lr = 0.4, .adamw_lr = adamw_lr, .adamw_betas = {0.8, 0.95}, .adamw_eps = 1e-6});
+  };
+  EXPECT_TRUE(at::equal(step(muon_with(0.4)), expected));
+  EXPECT_FALSE(at::equal(step(muon_with(0.2)), expected));
+}
+
+TEST(Optimizers, MuonNeedsWholeMatrices) {
+  const Buffers buffers = {at::zeros({16}), at::zeros({16}), {}};
+  EXPECT_THAT(
+      [&] {
+        muon({})->bind(buffers,
+                       {{.name = "w", .layout = {{4, 4}}, .first = 8, .end = 8, .is_hidden_matrix = true}},
+                       plain_memory());
+      },
+      ThrowsMessage<Error>(
+          HasSubstr("Muon: w of shape [4, 4] is split at element 8, but this optimizer needs")));
 }
 
 // A user-defined optimizer (Chen et al. 2023): a struct, a rule and one registration.

@@ -20,6 +20,8 @@ Registry<OptimizerKind>& optimizers() {
        kind("Adagrad", "lr divided by the root of the sum of squared gradients", AdagradOptions{}, 1),
        kind("Adamax", "Adam with the largest gradient in place of its square", AdamaxOptions{}, 2),
        kind("Adafactor", "averages of squared gradients by row and column", AdafactorOptions{}, 0),
+       kind("Muon", "orthogonalized momentum for matrices of hidden layers, AdamW for other parameters",
+            MuonOptions{}, 1),
        kind("ASGD", "averaged stochastic gradient descent", AsgdOptions{}, 0),
        kind("NAdam", "Adam with Nesterov momentum", NadamOptions{}, 2),
        kind("RAdam", "Adam with a rectified first phase", RadamOptions{}, 2),

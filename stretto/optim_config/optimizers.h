@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "stretto/settings/fields.h"
 
@@ -85,6 +86,26 @@ struct AdafactorOptions {
 
   void fields(settings::Fields& field);
   bool operator==(const AdafactorOptions&) const = default;
+};
+
+// The settings that begin with adamw are for the parameters that are not matrices of hidden layers;
+// torch.optim.Muon leaves these to a second optimizer.
+struct MuonOptions {
+  double lr = 1e-3;
+  double weight_decay = 0.1;
+  double momentum = 0.95;
+  bool nesterov = true;
+  std::vector<double> ns_coefficients = {3.4445, -4.775, 2.0315};
+  double eps = 1e-7;
+  int64_t ns_steps = 5;
+  std::string adjust_lr_fn = "original";
+  std::optional<double> adamw_lr = std::nullopt;
+  std::array<double, 2> adamw_betas = {0.9, 0.999};
+  double adamw_eps = 1e-8;
+
+  void fields(settings::Fields& field);
+  void check() const;
+  bool operator==(const MuonOptions&) const = default;
 };
 
 struct AsgdOptions {

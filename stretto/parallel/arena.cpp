@@ -216,6 +216,7 @@ std::vector<optim::ParameterPiece> Arena::owned_pieces() const {
                       .weight_decay = info.weight_decay,
                       .lr_factor = info.lr_factor,
                       .row_width = info.steps_rows ? info.tensor.size(1) : 0,
+                      .is_hidden_matrix = info.is_hidden_matrix,
                       .holders = shard_holders_});
   }
   return pieces;

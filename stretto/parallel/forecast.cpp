@@ -24,7 +24,8 @@ ModelSizes sizes_of(const ModuleTensors& tensors, Precision precision, optim::Op
                       .begin = begin,
                       .end = begin + size,
                       .weight_decay = parameter.weight_decay,
-                      .lr_factor = parameter.lr_factor});
+                      .lr_factor = parameter.lr_factor,
+                      .is_hidden_matrix = parameter.is_hidden_matrix});
   }
   const Allocator memory = plain_memory();
   const auto buffer = [&](at::ScalarType dtype) { return memory(end, dtype, at::kCPU); };

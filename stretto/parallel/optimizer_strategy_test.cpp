@@ -10,6 +10,7 @@
 #include "stretto/optim/registry.h"
 #include "stretto/parallel/engine.h"
 #include "stretto/parallel/mesh_fixture.h"
+#include "stretto/parallel/parameters.h"
 
 // Every optimizer under every strategy takes the steps that it takes on one rank, of parameters and of a
 // table of which each step uses few rows.
@@ -131,6 +132,31 @@ TEST_P(OptimizersAndStrategies, TakeTheStepsOfOneRank) {
         }
       });
     }
+  }
+}
+
+struct LayerOfAllKinds : torch::nn::Module {
+  Tensor forward(const Tensor& x) const { return map->forward(x); }
+  std::shared_ptr<nn::Embedding> positions =
+      register_module("positions", std::make_shared<nn::Embedding>(5, 4));
+  std::shared_ptr<nn::Linear> map = register_module("map", std::make_shared<nn::Linear>(4, 4));
+  std::shared_ptr<nn::RmsNorm> norm = register_module("norm", std::make_shared<nn::RmsNorm>(4, 1e-6));
+  Tensor filters = register_parameter("filters", at::zeros({2, 2, 2}));
+};
+
+// Those that Muon orthogonalizes, however small the units of the strategy.
+TEST(HiddenMatrices, AreTheMatricesOfBlocks) {
+  struct Model : torch::nn::Module {
+    std::shared_ptr<nn::Embedding> words = register_module("words", std::make_shared<nn::Embedding>(20, 4));
+    std::shared_ptr<nn::Sharded<LayerOfAllKinds>> layer =
+        register_module("layer", nn::make_sharded<LayerOfAllKinds>());
+    std::shared_ptr<nn::Linear> head = register_module("head", std::make_shared<nn::Linear>(4, 20));
+  } model;
+  for (const int64_t min_unit_elements : {0, 1'000'000}) {
+    std::vector<std::string> names;
+    for (const NamedParameter& parameter : collect_tensors(model, {}, min_unit_elements).trainable)
+      if (parameter.is_hidden_matrix) names.push_back(parameter.name);
+    EXPECT_THAT(names, ::testing::ElementsAre("layer.map.weight"));
   }
 }
 

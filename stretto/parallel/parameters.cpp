@@ -5,6 +5,8 @@
 
 #include <fnmatch.h>
 
+#include <torch/nn/modules/embedding.h>
+
 #include "stretto/base/enum_names.h"
 #include "stretto/base/error.h"
 #include "stretto/nn/block_observer.h"
@@ -27,6 +29,11 @@ void check_trainable(const std::string& name, const Tensor& tensor, at::Device d
   }
 }
 
+bool is_table(const torch::nn::Module& module) {
+  return dynamic_cast<const nn::Embedding*>(&module) != nullptr ||
+         dynamic_cast<const torch::nn::EmbeddingImpl*>(&module) != nullptr;
+}
+
 // named_modules() is not used because it requires that a shared_ptr owns the module.
 class Collector {
  public:
@@ -34,17 +41,20 @@ class Collector {
 
   ModuleTensors result;
 
-  // `prefix`: the module's path and a dot, or "" for the root. `unit`: the path of the innermost block around
-  // it.
-  void visit(const torch::nn::Module& module, const std::string& prefix, std::string unit) {
-    if (dynamic_cast<const nn::Block*>(&module) != nullptr && elements_of(module) >= min_unit_elements_)
+  // `prefix`: the module's path and a dot, or "" for the root. `unit`: the path of the innermost block
+  // around it that is large enough. `in_block`: whether any block is around it.
+  void visit(const torch::nn::Module& module, const std::string& prefix, std::string unit, bool in_block) {
+    const bool is_block = dynamic_cast<const nn::Block*>(&module) != nullptr;
+    in_block |= is_block;
+    if (is_block && elements_of(module) >= min_unit_elements_)
       unit = prefix.substr(0, prefix.size() - !prefix.empty());
     for (const auto& item : module.named_parameters(/*recurse=*/false))
-      add(module, prefix, unit, item.key(), item.value());
+      add(module, prefix, unit, in_block, item.key(), item.value());
     for (const auto& item : module.named_buffers(/*recurse=*/false)) {
       if (item.value().defined()) result.buffers.emplace_back(prefix + item.key(), item.value());
     }
-    for (const auto& child : module.named_children()) visit(*child.value(), prefix + child.key() + ".", unit);
+    for (const auto& child : module.named_children())
+      visit(*child.value(), prefix + child.key() + ".", unit, in_block);
   }
 
  private:
@@ -55,13 +65,14 @@ class Collector {
     return elements;
   }
 
-  void add(const torch::nn::Module& owner, const std::string& prefix, const std::string& unit,
+  void add(const torch::nn::Module& owner, const std::string& prefix, const std::string& unit, bool in_block,
            const std::string& name, const Tensor& tensor) {
     if (!tensor.defined()) return;
     if (!seen_.insert(tensor.unsafeGetTensorImpl()).second) {
       for (NamedParameter& known : result.trainable) {
         if (!known.tensor.is_same(tensor)) continue;
         known.sparse = false;  // tied: not used for lookup only
+        known.is_hidden_matrix &= in_block;
         if (known.unit != unit) known.unit = "";
       }
       return;
@@ -84,6 +95,7 @@ class Collector {
                                 .tensor = tensor,
                                 .layout = std::move(layout),
                                 .weight_decay = nn::has_weight_decay(owner, name),
+                                .is_hidden_matrix = in_block && tensor.dim() == 2 && !is_table(owner),
                                 .sparse = table != nullptr && table->sparse && tensor.is_same(table->weight),
                                 .row_hook = table == nullptr ? nullptr : table->hook});
   }
@@ -121,7 +133,7 @@ void require_members(const std::vector<NamedParameter>& trainable,
 
 ModuleTensors collect(const torch::nn::Module& module, int64_t min_unit_elements) {
   Collector collector(min_unit_elements);
-  collector.visit(module, "", "");
+  collector.visit(module, "", "", false);
   return std::move(collector.result);
 }
 

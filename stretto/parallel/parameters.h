@@ -24,6 +24,7 @@ struct NamedParameter {
   TensorLayout layout;  // where it lies in the global tensor of this name
   bool weight_decay;
   double lr_factor = 1;
+  bool is_hidden_matrix = false;  // two dimensions, within a block (nn/block_observer.h), and no lookup table
   bool sparse = false;      // a lookup table (nn::Embedding) whose rows may be reduced and stepped separately
   bool steps_rows = false;  // of a lookup table, by the engine: the optimizer steps its rows separately
   std::shared_ptr<nn::RowHook> row_hook = nullptr;  // of a sparse table: notifies of the rows in use
