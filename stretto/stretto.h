@@ -8,11 +8,12 @@
 //   Module, Trainer      your own training step; the Trainer runs the loop; callbacks, metrics
 //   Lite                 distributed training for a program with its own loop and modules
 //   run_program          implements main() of a program with a Module: recipe, ranks, logs
-//   nn, models           layers and models on packed batches (nn::sharded, bundled_models, BertModel)
+//   nn, models           layers and models on packed batches (nn::sharded, bundled_models)
 //   Pipeline             inference with a trained model folder (load_pipeline); TextGenerator continues texts
 //
 // `stretto new NAME` creates a small program with a Module, and the files that build and run it. Headers that
-// are included by those below but not listed are installed too, but may change at any time.
+// are included by those below but not listed are installed too, but may change at any time. Not included are
+// those of one model each (models/bert/model.h: BertModel) and what optimizers are made from (optim/parts.h).
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
@@ -29,13 +30,11 @@
 #include "stretto/lite/lite.h"
 #include "stretto/metrics/classification.h"
 #include "stretto/model_config/config_json.h"
-#include "stretto/models/bert/model.h"
 #include "stretto/models/registry.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
 #include "stretto/optim/optimizers.h"
-#include "stretto/optim/parts.h"
 #include "stretto/optim/registry.h"
 #include "stretto/optim_config/schedule_registry.h"
 #include "stretto/optim_config/schedules.h"

@@ -1,5 +1,6 @@
 // An optimizer that stretto does not have: Lion (Chen et al. 2023), which steps by the sign of an average of
 // gradients.
+#include <stretto/optim/parts.h>
 #include <stretto/stretto.h>
 
 namespace {

@@ -4,9 +4,16 @@
 
 #include "stretto/base/enum_names.h"
 #include "stretto/base/error.h"
+#include "stretto/settings/check_settings.h"
 #include "stretto/settings/describe.h"
 
 namespace stretto::settings {
+
+void Settings::check() const {
+  Settings copy = *this;
+  check_values(fields_of(copy));
+  held_->check();
+}
 
 Choice::Choice(const std::vector<Kind>& kinds, std::string chosen_type, std::string help)
     : type(std::move(chosen_type)), help_(std::move(help)) {

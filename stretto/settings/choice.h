@@ -7,7 +7,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "stretto/settings/check_settings.h"
 #include "stretto/settings/fields.h"
 
 namespace stretto::settings {
@@ -25,8 +24,8 @@ class Settings {
   }
 
   void fields(Fields& field) { held_->fields(field); }
-  // Throws like check_settings().
-  void check() const { held_->check(); }
+  // Throws like check_settings() in check_settings.h.
+  void check() const;
   // The struct, or null if it is of another type.
   template <class T>
   T* get() {
@@ -44,7 +43,7 @@ class Settings {
     virtual ~Base() = default;
     virtual std::unique_ptr<Base> clone() const = 0;
     virtual void fields(Fields& field) = 0;
-    virtual void check() const = 0;
+    virtual void check() const = 0;  // that of the struct
     virtual bool equals(const Base& other) const = 0;
   };
   template <class T>
@@ -52,7 +51,9 @@ class Settings {
     explicit Held(T given) : value(std::move(given)) {}
     std::unique_ptr<Base> clone() const override { return std::make_unique<Held>(value); }
     void fields(Fields& field) override { value.fields(field); }
-    void check() const override { check_settings(value); }
+    void check() const override {
+      if constexpr (requires { value.check(); }) value.check();
+    }
     bool equals(const Base& other) const override {
       const auto* same = dynamic_cast<const Held*>(&other);
       return same != nullptr && value == same->value;

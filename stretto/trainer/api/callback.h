@@ -7,7 +7,7 @@
 
 #include "stretto/config/recipe.h"
 #include "stretto/tensor/state.h"
-#include "stretto/track/trackers.h"
+#include "stretto/track/tracker.h"
 #include "stretto/trainer/api/module.h"
 #include "stretto/trainer/api/step_report.h"
 
@@ -22,7 +22,7 @@ struct FitContext {
   const Recipe& recipe;
   Module& module;
   const Mesh& mesh;
-  Trackers& trackers;            // for texts, histograms and images; none on ranks other than 0
+  Tracker& trackers;             // for texts, histograms and images; without effect on ranks other than 0
   const data::Dataset& samples;  // that are trained on
   int64_t steps_done = 0;
   int64_t total_steps = 0;

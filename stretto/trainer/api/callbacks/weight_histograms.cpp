@@ -33,7 +33,7 @@ namespace {
 
 void write_histograms(const FitContext& fit, int64_t step, const std::string& kind,
                       const NamedTensors& tensors) {
-  if (fit.trackers.empty()) return;
+  if (fit.mesh.world().rank() != 0) return;
   for (const auto& [name, tensor] : tensors) {
     if (!tensor.is_floating_point()) continue;
     const Histogram histogram = histogram_of(tensor);
