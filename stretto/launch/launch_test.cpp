@@ -331,8 +331,8 @@ TEST_F(UnreadOutput, BlocksNeitherRanksNorSignals) {
   start_unread(many_lines + "; echo > " + here("done") + "; exec sleep 1000", here("logs"),
                std::chrono::milliseconds(100));
   EXPECT_TRUE(becomes_true([&] { return has("done"); }));
-  EXPECT_TRUE(becomes_true([&] { return logged("0").ends_with("x\n"); }));
-  EXPECT_THAT(logged("0"), AllOf(HasSubstr("line 0 "), HasSubstr("line 19999 ")));
+  EXPECT_TRUE(becomes_true([&] { return logged("0").find("line 19999 ") != std::string::npos; }));
+  EXPECT_THAT(logged("0"), HasSubstr("line 0 "));
   ::kill(launcher_, SIGTERM);
   EXPECT_EQ(exit_code(), 128 + SIGTERM);
 }

@@ -142,8 +142,10 @@ TEST_F(Signals, OtherProgramsStartWithTheUsualMask) {
 
 // The launcher needs its own process group: SIGTSTP has no effect on an orphaned one.
 TEST_F(Signals, SigtstpStopsTheWholeJobAndSigcontContinuesIt) {
-  LaunchOptions options = shell(
-      "trap 'echo saved; exit 0' TERM; echo $$ > " + here("pid$RANK") + "; while :; do sleep 0.05; done", 2);
+  // The shells only wait: one that is starting a process by vfork when it is stopped remains in state D.
+  LaunchOptions options = shell("sleep 1000 & trap 'kill $!; echo saved; exit 0' TERM; echo $$ > " +
+                                    here("pid$RANK") + "; while :; do wait; done",
+                                2);
   options.stop.grace = 2s;
   start(options, [] { ::setpgid(0, 0); });
   const std::vector<pid_t> all = {launcher_, number_in("pid0"), number_in("pid1")};
