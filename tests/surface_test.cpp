@@ -4,6 +4,7 @@
 #include <iostream>
 #include <map>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,30 @@ TEST(Surface, TheUmbrellaHeaderReachesNoMoreHeadersThanBefore) {
   FAIL() << "stretto/stretto.h reaches " << headers.size() << " headers; expected at most " << most_headers
          << ": declare what a public header only mentions, and include it in the source instead\n"
          << list;
+}
+
+// Layers whose names programs and all other layers use.
+const std::set<std::string> shared_layers = {"base",   "config",   "model_config",
+                                             "models", "strategy", "tensor"};
+
+TEST(Surface, InternalsAreInTheNamespacesOfTheirLayers) {
+  const fs::path root = fs::path(SOURCE_FOLDER).parent_path();
+  const auto is_public = reached(root, "stretto/stretto.h");
+  static const std::regex own_namespace(R"(\nnamespace (stretto::\w+|lite)[ :])");
+  int internals = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(root / "stretto")) {
+    const std::string header = entry.path().lexically_relative(root).string();
+    if (!header.ends_with(".h") || is_public.contains(header)) continue;
+    const std::string text = read_file(entry.path());
+    const std::string layer = entry.path().lexically_relative(root / "stretto").begin()->string();
+    if (shared_layers.contains(layer) || text.find("\nnamespace ") == std::string::npos) continue;
+    if (header == "stretto/comm/store_handle.h") continue;  // what a public declaration leaves opaque
+    ++internals;
+    EXPECT_TRUE(std::regex_search(text, own_namespace))
+        << header << " declares its names in stretto; expected stretto::" << layer
+        << ", since stretto/stretto.h does not reach it";
+  }
+  EXPECT_GT(internals, 300);
 }
 
 TEST(Surface, HeadersAreFollowedOnceAndOnlyOurs) {

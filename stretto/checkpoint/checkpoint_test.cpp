@@ -58,18 +58,18 @@ State sharded_state(int rank, int ranks, bool by_rows, bool filled) {
 
 void save(const std::filesystem::path& folder, int ranks, const std::function<State(const Group&)>& state,
           bool background = true) {
-  run_rank_threads(ranks, [&](Group& group) {
+  comm::run_rank_threads(ranks, [&](Group& group) {
     Writer writer(group, {.folder = folder, .background = background});
     writer.save(state(group), 5);
     EXPECT_EQ(writer.finish(), "");
   });
 }
 
-State on_each_rank(const Group& group) { return replicated_state(1, holders_of(group)); }
+State on_each_rank(const Group& group) { return replicated_state(1, comm::holders_of(group)); }
 
 checkpoint_format::Manifest load_alone(const std::filesystem::path& checkpoint, State& state) {
   checkpoint_format::Manifest manifest;
-  run_rank_threads(1, [&](Group& group) { manifest = load(group, checkpoint, state); });
+  comm::run_rank_threads(1, [&](Group& group) { manifest = load(group, checkpoint, state); });
   return manifest;
 }
 
@@ -136,7 +136,7 @@ TEST(Checkpoint, EachSetOfHoldersDividesItsEntries) {
     const SafetensorsFile file(path / fmt::format("rank-{:05}.safetensors", rank));
     EXPECT_EQ(file.names().size(), 8u / 4 + 8 / 2 + 8 / 2) << rank;
   }
-  run_rank_threads(4, [&](Group& group) {
+  comm::run_rank_threads(4, [&](Group& group) {
     State read = state(group.rank());
     for (const Entry& entry : read.tensors) entry.pieces[0].data.zero_();
     load(group, path, read);
@@ -149,16 +149,16 @@ TEST(Checkpoint, EachSetOfHoldersDividesItsEntries) {
 // What two ranks write, or none, is not committed.
 TEST(Checkpoint, AWrongSetOfHoldersIsFoundBeforeTheCommit) {
   const TempFolder folder;
-  run_rank_threads(2, [&](Group& group) {
+  comm::run_rank_threads(2, [&](Group& group) {
     Writer writer(group, {.folder = folder.path()});
     writer.save(replicated_state(1), 1);
     EXPECT_THAT(writer.finish(), HasSubstr("lies in 2 of its pieces, in rank-00000.safetensors, rank-00001"));
-    State state = replicated_state(1, holders_of(group));
+    State state = replicated_state(1, comm::holders_of(group));
     if (group.rank() == 1) state.tensors.pop_back();
     if (group.rank() == 1) state.tensors.erase(state.tensors.begin());
     writer.save(state, 2);
     EXPECT_THAT(writer.finish(), HasSubstr("lies in"));
-    state = replicated_state(1, holders_of(group));
+    state = replicated_state(1, comm::holders_of(group));
     if (group.rank() == 1) state.tensors[0].shape = {4, 30};
     writer.save(state, 3);
     EXPECT_THAT(writer.finish(),
@@ -172,7 +172,7 @@ TEST(Checkpoint, TablesOfRanksMayDiffer) {
   const TempFolder folder;
   save(folder.path(), 1, on_each_rank);
   const auto path = checkpoint_format::checkpoint_path(folder.path(), 5);
-  run_rank_threads(2, [&](Group& group) {
+  comm::run_rank_threads(2, [&](Group& group) {
     State state = replicated_state(2);
     std::erase_if(state.tensors,
                   [&](const Entry& entry) { return (entry.name < "model.none") == (group.rank() == 0); });
@@ -212,7 +212,7 @@ TEST(Checkpoint, FitsAnyNumberOfRanksAndAnyCut) {
 TEST(Checkpoint, TheSnapshotIsTakenWhenSaveReturns) {
   const TempFolder folder;
   State state = replicated_state(1);
-  run_rank_threads(1, [&](Group& group) {
+  comm::run_rank_threads(1, [&](Group& group) {
     Writer writer(group, {.folder = folder.path()});
     writer.save(state, 5);
     state.tensors[0].pieces[0].data.zero_();
@@ -225,9 +225,9 @@ TEST(Checkpoint, TheSnapshotIsTakenWhenSaveReturns) {
 
 TEST(Checkpoint, OldOnesGoAfterACommit) {
   const TempFolder folder;
-  run_rank_threads(2, [&](Group& group) {
+  comm::run_rank_threads(2, [&](Group& group) {
     Writer writer(group, {.folder = folder.path(), .retention = {.last = 2}});
-    for (int step = 1; step <= 4; ++step) writer.save(replicated_state(step, holders_of(group)), step);
+    for (int step = 1; step <= 4; ++step) writer.save(replicated_state(step, comm::holders_of(group)), step);
   });
   const auto left = checkpoint_format::list_checkpoints(folder.path());
   ASSERT_EQ(left.size(), 2u);
@@ -237,7 +237,7 @@ TEST(Checkpoint, OldOnesGoAfterACommit) {
 
 TEST(Checkpoint, LaterOnesDoNotPushOutTheOneJustCommitted) {
   const TempFolder folder;
-  run_rank_threads(1, [&](Group& group) {
+  comm::run_rank_threads(1, [&](Group& group) {
     Writer writer(group, {.folder = folder.path(), .retention = {.last = 1}});
     for (const int step : {8, 3}) writer.save(replicated_state(step), step);
     EXPECT_EQ(writer.finish(), "");
@@ -250,18 +250,18 @@ TEST(Checkpoint, LaterOnesDoNotPushOutTheOneJustCommitted) {
 // A folder that one rank cannot write to.
 TEST(Checkpoint, AFailureOfOneRankReachesAllAndCommitsNothing) {
   const TempFolder folder;
-  run_rank_threads(2, [&](Group& group) {
+  comm::run_rank_threads(2, [&](Group& group) {
     Writer writer(group, {.folder = folder.path()});
-    writer.save(replicated_state(1, holders_of(group)), 1);
+    writer.save(replicated_state(1, comm::holders_of(group)), 1);
     EXPECT_EQ(writer.finish(), "");
     if (group.rank() == 0) {  // in the place of what rank 1 is to write
       make_folders(checkpoint_format::partial_path(folder.path(), 2) / "rank-00001.safetensors" /
                    "in the way");
     }
     group.barrier();
-    writer.save(replicated_state(2, holders_of(group)), 2);
+    writer.save(replicated_state(2, comm::holders_of(group)), 2);
     EXPECT_THAT(writer.finish(), AllOf(HasSubstr("rank 1: "), HasSubstr("rank-00001.safetensors")));
-    writer.save(replicated_state(3, holders_of(group)), 3);
+    writer.save(replicated_state(3, comm::holders_of(group)), 3);
     EXPECT_EQ(writer.finish(), "");
   });
   const auto left = checkpoint_format::list_checkpoints(folder.path());
@@ -273,18 +273,18 @@ TEST(Checkpoint, AFailureOfOneRankReachesAllAndCommitsNothing) {
 TEST(Checkpoint, AFolderThatCannotBeMadeIsTriedAgain) {
   const TempFolder temporary;
   const auto folder = temporary.path() / "checkpoints";
-  run_rank_threads(2, [&](Group& group) {
+  comm::run_rank_threads(2, [&](Group& group) {
     std::optional<file_faults::Injection> full;  // of the process: for both ranks
     if (group.rank() == 0) full.emplace(file_faults::Fault{.call = 1, .error = ENOSPC, .sticky = true});
     group.barrier();
     Writer writer(group, {.folder = folder});
-    writer.save(replicated_state(1, holders_of(group)), 1);
+    writer.save(replicated_state(1, comm::holders_of(group)), 1);
     EXPECT_THAT(writer.finish(), AllOf(HasSubstr("rank 0: cannot create the folder " + folder.string()),
                                        HasSubstr("No space left")));
     group.barrier();
     full.reset();
     group.barrier();
-    writer.save(replicated_state(2, holders_of(group)), 2);
+    writer.save(replicated_state(2, comm::holders_of(group)), 2);
     EXPECT_EQ(writer.finish(), "");
   });
   EXPECT_EQ(checkpoint_format::newest_good(folder).value().step, 2);
@@ -340,7 +340,7 @@ TEST(Checkpoint, AFaultAtEachWriteLeavesAGoodOne) {
     for (int64_t call = 1;; ++call) {
       const TempFolder folder;
       bool hit = false;
-      run_rank_threads(1, [&](Group& group) {
+      comm::run_rank_threads(1, [&](Group& group) {
         Writer writer(group, {.folder = folder.path(), .background = false, .retention = {.last = 1}});
         writer.save(replicated_state(1), 1);
         file_faults::Injection injection(
@@ -377,7 +377,7 @@ class Apart : public ::testing::Test {
   // Saves steps 1, 2, ...; before each, `prepare` is called at rank 0. The reasons of failures, by step.
   std::vector<std::string> save(int64_t steps, const std::function<void(int64_t step)>& prepare = {}) const {
     std::vector<std::string> reasons;
-    run_rank_threads(3, [&](Group& group) {
+    comm::run_rank_threads(3, [&](Group& group) {
       Writer writer(group, {.folder = folder(group.rank())});
       for (int64_t step = 1; step <= steps; ++step) {
         if (group.rank() == 0 && prepare) prepare(step);
@@ -399,7 +399,7 @@ TEST_F(Apart, Rank0KeepsTheFilesOfAllAndOthersFetchThem) {
   EXPECT_EQ(checkpoint_format::list_checkpoints(folder(0)).size(), 2u);
   checkpoint_format::verify(checkpoint_format::checkpoint_path(folder(0), 2));
   for (const int rank : {1, 2}) EXPECT_TRUE(is_empty(rank)) << rank;
-  run_rank_threads(3, [&](Group& group) {
+  comm::run_rank_threads(3, [&](Group& group) {
     State state = sharded_state(group.rank(), 3, /*by_rows=*/true, /*filled=*/false);
     {
       const auto own_path = checkpoint_format::checkpoint_path(folder(group.rank()), 2);
@@ -434,7 +434,7 @@ TEST_F(Apart, AFailureAnywhereCommitsNothing) {
 
 TEST(SharedFolder, IsLookedForOnFileSystemsOfAllKinds) {
   const TempFolder folder;
-  run_rank_threads(4, [&](Group& group) {
+  comm::run_rank_threads(4, [&](Group& group) {
     // Ranks 0 and 1 have the same folder; the others none, on a file system of the host and on one that may
     // be slow.
     const std::filesystem::path folders[] = {folder.path(), folder.path(), folder.path() / "absent/run",

@@ -58,9 +58,9 @@ Tensor numbered(const TensorLayout& layout) {
   return values.view(layout.local());
 }
 
-std::vector<NamedParameter> parameters_at(size_t position,
-                                          const std::vector<std::vector<TensorLayout>>& layouts) {
-  std::vector<NamedParameter> parameters;
+std::vector<parallel::NamedParameter> parameters_at(size_t position,
+                                                    const std::vector<std::vector<TensorLayout>>& layouts) {
+  std::vector<parallel::NamedParameter> parameters;
   for (const auto& of_positions : layouts) {
     const TensorLayout& layout = of_positions[position];
     Tensor values = numbered(layout);
@@ -94,7 +94,7 @@ void add(const Entry& entry, Parts& parts) {
 }
 
 // What one rank holds, as an engine describes it.
-State state_of(const Arena& arena) {
+State state_of(const parallel::Arena& arena) {
   State state;
   for (const auto& parameter : arena.parameters())
     state.tensors.push_back(arena.master_entry(parameter, parameter.info.name));
@@ -116,14 +116,14 @@ std::map<std::string, Parts> parts_of(const std::vector<std::vector<TensorLayout
   for (int position = 0; position < ranks.positions; ++position) {
     for (int shard = 0; shard < ranks.shards; ++shard) {
       const auto held = [&](Held wanted) { return ranks.shards > 1 ? wanted : Held::replicated; };
-      const Arena arena(parameters_at(static_cast<size_t>(position), layouts),
-                        {.precision = precision,
-                         .optimizer = held(row.optimizer),
-                         .gradients = held(row.gradients),
-                         .parameters = held(row.parameters),
-                         .shards = ranks.shards,
-                         .shard = shard,
-                         .holders = {.set = 1, .ranks = ranks.shards, .me = shard}});
+      const parallel::Arena arena(parameters_at(static_cast<size_t>(position), layouts),
+                                  {.precision = precision,
+                                   .optimizer = held(row.optimizer),
+                                   .gradients = held(row.gradients),
+                                   .parameters = held(row.parameters),
+                                   .shards = ranks.shards,
+                                   .shard = shard,
+                                   .holders = {.set = 1, .ranks = ranks.shards, .me = shard}});
       std::vector<int64_t> begins;
       for (const auto& parameter : arena.parameters()) begins.push_back(parameter.begin);
       if (offsets.empty()) offsets = begins;

@@ -52,15 +52,17 @@ struct Job {
 };
 
 // Makes the engine of each rank and calls `act` with it and its state table.
-void on_ranks(const Job& job, double seed,
-              const std::function<void(Group& world, Engine& engine, Net& net, State& state)>& act) {
-  run_rank_threads(job.shape.ranks(), [&](Group& world) {
+void on_ranks(
+    const Job& job, double seed,
+    const std::function<void(Group& world, parallel::Engine& engine, Net& net, State& state)>& act) {
+  comm::run_rank_threads(job.shape.ranks(), [&](Group& world) {
     const Mesh mesh(world, job.shape);
     Net net(mesh.position(Axis::pp), job.shape.pp, seed);
-    Engine engine(net, mesh,
-                  {.strategy = job.strategy, .precision = job.precision, .average = AverageOptions()},
-                  optim::adamw({.lr = 0.1}));
-    engine.backward(net.forward(), Reduce::last);
+    parallel::Engine engine(
+        net, mesh,
+        {.strategy = job.strategy, .precision = job.precision, .average = parallel::AverageOptions()},
+        optim::adamw({.lr = 0.1}));
+    engine.backward(net.forward(), parallel::Reduce::last);
     engine.finish();
     engine.step({.rates = {.lr = 0.1}, .grad_scale = 1.0 / mesh.size(Axes::data)});
     State state;
@@ -71,7 +73,7 @@ void on_ranks(const Job& job, double seed,
 
 void save(const Job& job, const std::filesystem::path& folder, NamedTensors& expected) {
   std::mutex mutex;
-  on_ranks(job, /*seed=*/1, [&](Group& world, Engine& engine, Net&, State& state) {
+  on_ranks(job, /*seed=*/1, [&](Group& world, parallel::Engine& engine, Net&, State& state) {
     Writer writer(world, {.folder = folder});
     writer.save(state, 1);
     EXPECT_EQ(writer.finish(), "");
@@ -85,7 +87,7 @@ void save(const Job& job, const std::filesystem::path& folder, NamedTensors& exp
 // The tensors of a checkpoint, whole.
 NamedTensors contents(const std::filesystem::path& checkpoint) {
   NamedTensors tensors;
-  run_rank_threads(1, [&](Group& group) {
+  comm::run_rank_threads(1, [&](Group& group) {
     State state;
     for (const auto& [name, entry] : checkpoint_format::read_manifest(checkpoint).tensors) {
       tensors[name] =
@@ -137,7 +139,7 @@ TEST(Stages, WriteEachTensorOnceAndResumeOnAnyOtherShape) {
       for (Job to : jobs()) {
         to.precision = precision;
         const TempFolder again;
-        on_ranks(to, /*seed=*/7, [&](Group& world, Engine& engine, Net&, State& state) {
+        on_ranks(to, /*seed=*/7, [&](Group& world, parallel::Engine& engine, Net&, State& state) {
           load(world, path, state);
           engine.resume(state);
           Writer writer(world, {.folder = again.path()});

@@ -3,7 +3,7 @@
 #include "stretto/base/error.h"
 #include "stretto/kernels/reduce.h"
 
-namespace stretto {
+namespace stretto::comm {
 
 c10d::ReduceOp to_c10d(ReduceOp op) {
   switch (op) {
@@ -58,4 +58,4 @@ c10::intrusive_ptr<c10d::Work> all_reduce(c10d::Backend& backend, const Tensor& 
   return backend.allreduce(tensors, options);
 }
 
-}  // namespace stretto
+}  // namespace stretto::comm

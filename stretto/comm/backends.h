@@ -8,7 +8,7 @@
 #include "stretto/comm/collective_call.h"
 #include "stretto/comm/group.h"
 
-namespace stretto {
+namespace stretto::comm {
 
 // Makers of c10d back ends, one per file; the build uses nccl.cpp with CUDA and no_nccl.cpp without it.
 c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
@@ -38,4 +38,4 @@ CollectiveCall call_of(int64_t count, const Tensor& typed, int root, const c10d:
 // Like Group::all_reduce.
 c10::intrusive_ptr<c10d::Work> all_reduce(c10d::Backend& backend, const Tensor& tensor, ReduceOp op);
 
-}  // namespace stretto
+}  // namespace stretto::comm

@@ -6,7 +6,7 @@
 
 #include <c10/core/ScalarType.h>
 
-namespace stretto {
+namespace stretto::comm {
 namespace {
 
 // The properties besides the shape that all ranks must agree on.
@@ -40,4 +40,4 @@ std::string describe(const CollectiveCall& call) {
                      known ? c10::getDtypeNames(dtype).first : "?", detail(call));
 }
 
-}  // namespace stretto
+}  // namespace stretto::comm

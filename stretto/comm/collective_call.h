@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-namespace stretto {
+namespace stretto::comm {
 
 enum class CollectiveOperation : int32_t {
   all_reduce,
@@ -30,4 +30,4 @@ struct CollectiveCall {
 // "all_gather of 4 float32".
 std::string describe(const CollectiveCall& call);
 
-}  // namespace stretto
+}  // namespace stretto::comm

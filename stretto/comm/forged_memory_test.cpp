@@ -19,7 +19,7 @@
 #include "stretto/comm/store_handle.h"
 
 // Forged descriptions of shared memory, by anyone who can write to the store or by a faulty rank.
-namespace stretto {
+namespace stretto::comm {
 namespace {
 
 using ::testing::AnyOf;
@@ -236,4 +236,4 @@ TEST(UnwoundGroup, IsDistinguishedFromOneThatLeft) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::comm

@@ -6,7 +6,7 @@
 #include "stretto/base/process.h"
 #include "stretto/comm/backends.h"
 
-namespace stretto {
+namespace stretto::comm {
 
 c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                             const GroupOptions& options) {
@@ -22,4 +22,4 @@ c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store
   return group;
 }
 
-}  // namespace stretto
+}  // namespace stretto::comm

@@ -68,7 +68,7 @@ std::string root(int rank) { return fmt::format("root {}", rank); }
 
 struct Group::Backend {
   c10::intrusive_ptr<c10d::Backend> c10d;
-  c10::intrusive_ptr<SharedMemory> shared;  // the same object if it is shared memory; else null
+  c10::intrusive_ptr<comm::SharedMemory> shared;  // the same object if it is shared memory; else null
 };
 
 Work::Work(std::function<void()> wait, std::string what, std::vector<Tensor> keep)
@@ -97,11 +97,13 @@ Group::Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int
       options_(std::move(options)) {
   struct Kind {
     std::string name;
-    decltype(&make_tcp) make;
+    decltype(&comm::make_tcp) make;
   };
-  static const Registry<Kind> kinds(
-      "a communication back end",
-      {{"shm", nullptr}, {"tcp", make_tcp}, {"gloo", make_gloo}, {"mpi", make_mpi}, {"nccl", make_nccl}});
+  static const Registry<Kind> kinds("a communication back end", {{"shm", nullptr},
+                                                                 {"tcp", comm::make_tcp},
+                                                                 {"gloo", comm::make_gloo},
+                                                                 {"mpi", comm::make_mpi},
+                                                                 {"nccl", comm::make_nccl}});
   const Kind& kind = kinds.at(backend, "group " + options_.name);
   if (backend == "nccl" ? !options_.device.is_cuda() || !options_.device.has_index()
                         : !options_.device.is_cpu()) {
@@ -110,7 +112,7 @@ Group::Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int
   }
   try {
     if (backend == "shm") {
-      const CpuTransport made = make_cpu_transport(store_->store, rank, size, options_);
+      const comm::CpuTransport made = comm::make_cpu_transport(store_->store, rank, size, options_);
       backend_ = std::make_unique<Backend>(Backend{made.backend, made.shared});
       transport_ = made.description;
       return;
@@ -224,7 +226,7 @@ void Group::require_member(const char* operation, int rank) const {
 
 Work Group::all_reduce(Tensor tensor, ReduceOp op) {
   return start({"all_reduce", tensor, name_of(op)}, {tensor},
-               [&](c10d::Backend& backend) { return stretto::all_reduce(backend, tensor, op); });
+               [&](c10d::Backend& backend) { return comm::all_reduce(backend, tensor, op); });
 }
 
 Work Group::reduce(Tensor tensor, int destination, ReduceOp op) {
@@ -232,7 +234,7 @@ Work Group::reduce(Tensor tensor, int destination, ReduceOp op) {
   return start({"reduce", tensor, fmt::format("{}, {}", name_of(op), root(destination))}, {tensor},
                [&](c10d::Backend& backend) {
                  c10d::ReduceOptions options;
-                 options.reduceOp = to_c10d(op);
+                 options.reduceOp = comm::to_c10d(op);
                  options.rootRank = destination;
                  std::vector<Tensor> tensors = {tensor};
                  return backend.reduce(tensors, options);
@@ -269,7 +271,7 @@ Work Group::reduce_scatter(Tensor output, const Tensor& input, ReduceOp op) {
   require_multiple("reduce_scatter", input, output);
   return start({"reduce_scatter", input, name_of(op)}, {output, input}, [&](c10d::Backend& backend) {
     c10d::ReduceScatterOptions options;
-    options.reduceOp = to_c10d(op);
+    options.reduceOp = comm::to_c10d(op);
     Tensor flat_output = output.view({-1}), flat_input = input.view({-1});
     return backend._reduce_scatter_base(flat_output, flat_input, options);
   });
@@ -316,7 +318,7 @@ void Group::barrier() {
 std::string Group::host() const {
   if (!options_.host.empty()) return options_.host;
   try {
-    return this_host();
+    return comm::this_host();
   } catch (const IoError&) {  // ranks do not share memory in this case
     std::array<char, 256> name{};
     ::gethostname(name.data(), name.size() - 1);

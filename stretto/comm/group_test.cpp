@@ -24,7 +24,7 @@ Tensor filled(int rank, at::ScalarType dtype = at::kFloat) {
 class MpiRank : public ::testing::Environment {
  public:
   static bool here() { return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr; }
-  void SetUp() override { world = join_job("cpu", "", "mpi").group; }
+  void SetUp() override { world = comm::join_job("cpu", "", "mpi").group; }
   void TearDown() override {
     world->barrier();
     world = nullptr;
@@ -54,7 +54,7 @@ class AnyBackend : public ::testing::TestWithParam<const char*> {
   }
   static void run(int ranks, const GroupOptions& options, const std::function<void(Group&)>& body) {
     if (MpiRank::here()) return MpiRank::run(ranks, body);
-    run_rank_threads(ranks, options, body, GetParam());
+    comm::run_rank_threads(ranks, options, body, GetParam());
   }
 };
 
@@ -407,7 +407,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, ComparedCalls, ::testing::ValuesIn(backends()
 // Rank 0 would end without a message when it sends to a peer that has ended.
 TEST(Group, GlooDoesNotEndTheProcessBySigpipe) {
   const auto before = ::signal(SIGPIPE, SIG_DFL);
-  run_rank_threads(
+  comm::run_rank_threads(
       2, {}, [](Group& group) { group.barrier(); }, "gloo");
   EXPECT_EQ(::signal(SIGPIPE, before), SIG_IGN);
 }

@@ -17,7 +17,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
 
-namespace stretto {
+namespace stretto::comm {
 namespace {
 
 using nlohmann::json;
@@ -242,4 +242,4 @@ Hosts exchange_hosts(c10d::Store& store, int rank, int size, const GroupOptions&
   return hosts;
 }
 
-}  // namespace stretto
+}  // namespace stretto::comm

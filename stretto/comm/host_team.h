@@ -14,7 +14,7 @@
 #include "stretto/comm/shared_control.h"
 #include "stretto/comm/shared_segment.h"
 
-namespace stretto {
+namespace stretto::comm {
 
 // The ranks of a group that run on this rank's host, numbered by their position in the team, 0 .. size() - 1,
 // in the order of their ranks.
@@ -84,4 +84,4 @@ struct Hosts {
 // Throws what the store throws, and DistributedError for values in the store that no rank writes. Collective.
 Hosts exchange_hosts(c10d::Store& store, int rank, int size, const GroupOptions& options, size_t room);
 
-}  // namespace stretto
+}  // namespace stretto::comm

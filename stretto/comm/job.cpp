@@ -11,7 +11,7 @@
 #include "stretto/cluster/interfaces.h"
 #include "stretto/tensor/vector_math.h"
 
-namespace stretto {
+namespace stretto::comm {
 namespace {
 
 int gpus_of_host() { return at::hasCUDA() ? at::detail::getCUDAHooks().deviceCount() : 0; }
@@ -71,4 +71,4 @@ Job join_job(const std::string& device, const std::string& setting, const std::s
   return job;
 }
 
-}  // namespace stretto
+}  // namespace stretto::comm

@@ -7,7 +7,7 @@
 #include "stretto/cluster/environment.h"
 #include "stretto/comm/group.h"
 
-namespace stretto {
+namespace stretto::comm {
 
 // This process in its job: its rank, its device, and the group of all ranks.
 struct Job {
@@ -39,4 +39,4 @@ std::string choose_backend(const std::string& wanted, const std::string& setting
 Job join_job(const std::string& device, const std::string& setting, const std::string& backend = "auto",
              const std::string& backend_setting = "backend");
 
-}  // namespace stretto
+}  // namespace stretto::comm

@@ -5,7 +5,7 @@
 
 #include "stretto/base/error.h"
 
-namespace stretto {
+namespace stretto::comm {
 namespace {
 
 at::Device chosen(const std::string& wanted, int gpus, int local_rank = 1) {
@@ -48,4 +48,4 @@ TEST(Backend, AutoFollowsTheDeviceAndOthersNeedTheCpu) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::comm

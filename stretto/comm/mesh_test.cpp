@@ -25,14 +25,14 @@ std::vector<int> members(const Mesh& mesh, Axes axes) {
 }
 
 TEST(Mesh, SizesThatDoNotMultiplyToTheWorldAreRefused) {
-  run_rank_threads(2, [](Group& world) {
+  comm::run_rank_threads(2, [](Group& world) {
     EXPECT_THAT([&] { Mesh(world, {.dp_replicate = 3, .tp = 2}); },
                 ::testing::ThrowsMessage<ConfigError>(HasSubstr("= 6 ranks, but the job has 2")));
   });
 }
 
 TEST(Mesh, AxesNestFromTheFastest) {
-  run_rank_threads(8, [](Group& world) {
+  comm::run_rank_threads(8, [](Group& world) {
     const Mesh mesh(world, {.pp = 2, .dp_replicate = 2, .tp = 2});
     const int rank = world.rank();
     EXPECT_THAT(members(mesh, Axis::tp), ElementsAre(rank / 2 * 2, rank / 2 * 2 + 1));
@@ -48,7 +48,7 @@ TEST(Mesh, AxesNestFromTheFastest) {
 }
 
 TEST(Mesh, DataParallelPeersAreReplicasAndShardsTogether) {
-  run_rank_threads(4, [](Group& world) {
+  comm::run_rank_threads(4, [](Group& world) {
     const Mesh mesh(world, {.dp_replicate = 2, .dp_shard = 2});
     const int rank = world.rank();
     EXPECT_EQ(&mesh.group(Axes::data), &world);
@@ -58,7 +58,7 @@ TEST(Mesh, DataParallelPeersAreReplicasAndShardsTogether) {
 }
 
 TEST(Mesh, AlongAnAxisOfOneRankThereIsAGroupOfOne) {
-  run_rank_threads(2, [](Group& world) {
+  comm::run_rank_threads(2, [](Group& world) {
     const Mesh mesh(world, {.dp_replicate = 2});
     EXPECT_EQ(&mesh.group(Axes::data), &world);
     EXPECT_EQ(mesh.size(Axis::tp), 1);
@@ -70,7 +70,7 @@ TEST(Mesh, AlongAnAxisOfOneRankThereIsAGroupOfOne) {
 }
 
 TEST(Mesh, SetsWithTheSameRanksHaveOneGroup) {
-  run_rank_threads(8, [](Group& world) {
+  comm::run_rank_threads(8, [](Group& world) {
     const Mesh mesh(world, {.dp_shard = 2, .cp = 2, .tp = 2});
     EXPECT_EQ(&mesh.group(Axes::sum), &mesh.group(Axes::shard));
     EXPECT_EQ(&mesh.group(Axes::data), &mesh.group(Axis::dp_shard));
@@ -81,7 +81,7 @@ TEST(Mesh, SetsWithTheSameRanksHaveOneGroup) {
 }
 
 TEST(Mesh, TheTimeInsideOfCallsIsThatOfAllGroups) {
-  run_rank_threads(4, [](Group& world) {
+  comm::run_rank_threads(4, [](Group& world) {
     const Mesh mesh(world, {.dp_replicate = 2, .dp_shard = 2});
     for (const Axes axes : {Axes(Axis::dp_shard), Axes(Axis::dp_replicate), Axes::sum, Axes(Axis::tp)}) {
       Group& group = mesh.group(axes);
@@ -95,7 +95,7 @@ TEST(Mesh, TheTimeInsideOfCallsIsThatOfAllGroups) {
 }
 
 TEST(Mesh, SetsWithoutAGroupAreRefused) {
-  run_rank_threads(1, [](Group& world) {
+  comm::run_rank_threads(1, [](Group& world) {
     const Mesh mesh(world, {});
     EXPECT_THAT([&] { mesh.group(Axis::pp | Axis::cp); },
                 ::testing::ThrowsMessage<ConfigError>(::testing::StartsWith(
@@ -111,7 +111,7 @@ TEST(Mesh, GroupsAreThoseOfTheShapeInAnyOrderOfAxes) {
   for (const auto& order :
        {all_axes, std::array{Axis::tp, Axis::dp_shard, Axis::pp, Axis::cp, Axis::dp_replicate}}) {
     shape.order = order;
-    run_rank_threads(8, [&](Group& world) {
+    comm::run_rank_threads(8, [&](Group& world) {
       const Mesh mesh(world, shape);
       for (const Axes axes : {Axes(Axis::pp), Axes(Axis::tp), Axes::data, Axes::stage, Axes::world}) {
         const auto groups = groups_along(shape, axes, row);
@@ -154,7 +154,7 @@ TEST(Mesh, TheFastestAxisStaysOnAHost) {
 }
 
 TEST(Group, HasADevice) {
-  run_rank_threads(1, [](Group& group) { EXPECT_TRUE(group.device().is_cpu()); });
+  comm::run_rank_threads(1, [](Group& group) { EXPECT_TRUE(group.device().is_cpu()); });
   GroupOptions options;
   for (const at::Device device : {at::Device(at::kCPU), at::Device(at::kCUDA)}) {
     options.device = device;

@@ -6,7 +6,7 @@
 #include "stretto/comm/backends.h"
 #include "stretto/comm/mpi_plugin.h"
 
-namespace stretto {
+namespace stretto::comm {
 namespace {
 
 // Outside of a job, MPI_Init would start a world of one rank or end the process.
@@ -53,4 +53,4 @@ c10::intrusive_ptr<c10d::Backend> make_mpi(const c10::intrusive_ptr<c10d::Store>
   return made;
 }
 
-}  // namespace stretto
+}  // namespace stretto::comm

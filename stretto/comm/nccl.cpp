@@ -3,7 +3,7 @@
 
 #include "stretto/comm/backends.h"
 
-namespace stretto {
+namespace stretto::comm {
 
 c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                             const GroupOptions& options) {
@@ -12,4 +12,4 @@ c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store
   return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank, size, nccl);
 }
 
-}  // namespace stretto
+}  // namespace stretto::comm

@@ -1,7 +1,7 @@
 #include "stretto/base/error.h"
 #include "stretto/comm/backends.h"
 
-namespace stretto {
+namespace stretto::comm {
 
 c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>&, int, int,
                                             const GroupOptions&) {
@@ -9,4 +9,4 @@ c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store
       "this build of stretto has no NCCL; build it with a CUDA libtorch (STRETTO_TORCH), or compute on the CPU");
 }
 
-}  // namespace stretto
+}  // namespace stretto::comm

@@ -15,7 +15,7 @@
 #include "stretto/cluster/refusal_log.h"
 #include "stretto/cluster/secret.h"
 
-namespace stretto {
+namespace stretto::comm {
 namespace {
 
 using cluster::Clock;
@@ -246,4 +246,4 @@ bool PeerSockets::is_missing(const PeerIntroduction& they) const {
          fd(they.from, static_cast<Channel>(they.channel)) < 0;
 }
 
-}  // namespace stretto
+}  // namespace stretto::comm

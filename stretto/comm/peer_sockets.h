@@ -10,7 +10,7 @@
 #include "stretto/cluster/socket.h"
 #include "stretto/comm/group.h"
 
-namespace stretto {
+namespace stretto::comm {
 
 // The first message on a new connection: which ranks and which channel it connects.
 struct PeerIntroduction {
@@ -67,4 +67,4 @@ class PeerSockets {
   std::vector<Peer> peers_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::comm

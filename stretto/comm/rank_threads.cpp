@@ -7,7 +7,7 @@
 
 #include "stretto/tensor/vector_math.h"
 
-namespace stretto {
+namespace stretto::comm {
 
 void run_rank_threads(int ranks, const std::function<void(Group&)>& body) {
   GroupOptions options;
@@ -38,4 +38,4 @@ void run_rank_threads(int ranks, const GroupOptions& options, const std::functio
   }
 }
 
-}  // namespace stretto
+}  // namespace stretto::comm

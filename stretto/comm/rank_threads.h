@@ -4,7 +4,7 @@
 
 #include "stretto/comm/group.h"
 
-namespace stretto {
+namespace stretto::comm {
 
 // Runs `body` once per rank. Each rank is a thread of this process with its own member of one group (back end
 // shm), so that collectives and strategies can be tested without processes. Returns when all have ended;
@@ -15,4 +15,4 @@ void run_rank_threads(int ranks, const std::function<void(Group&)>& body);
 void run_rank_threads(int ranks, const GroupOptions& options, const std::function<void(Group&)>& body,
                       const std::string& backend = "shm");
 
-}  // namespace stretto
+}  // namespace stretto::comm

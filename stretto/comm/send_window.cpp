@@ -1,6 +1,6 @@
 #include "stretto/comm/send_window.h"
 
-namespace stretto {
+namespace stretto::comm {
 
 bool SendWindow::allows(int tag, uint64_t bytes) const {
   const auto found = tags_.find(tag);
@@ -27,4 +27,4 @@ void SendWindow::asked(int tag, uint64_t receives) {
   if (state.asked == 0 && state.ahead.empty()) tags_.erase(tag);
 }
 
-}  // namespace stretto
+}  // namespace stretto::comm

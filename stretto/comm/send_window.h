@@ -4,7 +4,7 @@
 #include <deque>
 #include <map>
 
-namespace stretto {
+namespace stretto::comm {
 
 // Flow control of the messages from one rank to another: which messages the sender may send now. The receiver
 // announces its receives to the sender, which matches the n-th receive of a tag with the n-th message of that
@@ -54,4 +54,4 @@ class SendWindow {
   uint64_t ahead_ = 0;       // the sum of all costs
 };
 
-}  // namespace stretto
+}  // namespace stretto::comm

@@ -14,7 +14,7 @@
 #include "stretto/comm/backends.h"
 #include "stretto/kernels/reduce.h"
 
-namespace stretto {
+namespace stretto::comm {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -340,4 +340,4 @@ void SharedCollectives::fail(const std::string& why) {
   throw DistributedError("{}", why);
 }
 
-}  // namespace stretto
+}  // namespace stretto::comm

@@ -13,7 +13,7 @@
 #include "stretto/comm/host_team.h"
 #include "stretto/comm/shared_task.h"
 
-namespace stretto {
+namespace stretto::comm {
 
 // The back end that reduces slices between hosts, formed with one rank of each other host. There are as many
 // rails as the host with the fewest ranks has ranks; ranks with a higher position sum nothing.
@@ -118,4 +118,4 @@ class SharedCollectives {
   std::vector<uint64_t> known_ready_, known_done_;  // the others' counters as last read
 };
 
-}  // namespace stretto
+}  // namespace stretto::comm

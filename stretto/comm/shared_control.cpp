@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace stretto {
+namespace stretto::comm {
 
 // The futex is shared between processes, hence no FUTEX_PRIVATE_FLAG.
 void announce(SharedControl& own) {
@@ -23,4 +23,4 @@ void sleep_until_announced(SharedControl& peer, uint32_t seen, std::chrono::mill
   ::syscall(SYS_futex, &peer.events, FUTEX_WAIT, seen, &time, nullptr, 0);
 }
 
-}  // namespace stretto
+}  // namespace stretto::comm

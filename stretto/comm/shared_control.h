@@ -8,7 +8,7 @@
 
 #include "stretto/comm/collective_call.h"
 
-namespace stretto {
+namespace stretto::comm {
 
 // The control block of a rank, at the front of its segment, which the other ranks of its host read. Only the
 // rank itself writes, except for `sleepers` and the state of messages that are taken. Readers trust no number
@@ -65,4 +65,4 @@ void announce(SharedControl& own);
 // early. REQUIRES: sleepers was incremented before `seen` was read.
 void sleep_until_announced(SharedControl& peer, uint32_t seen, std::chrono::milliseconds timeout);
 
-}  // namespace stretto
+}  // namespace stretto::comm

@@ -8,7 +8,7 @@
 #include "stretto/base/error.h"
 #include "stretto/comm/backends.h"
 
-namespace stretto {
+namespace stretto::comm {
 namespace {
 
 using Exchange = std::shared_ptr<SharedExchange>;
@@ -216,4 +216,4 @@ CpuTransport make_cpu_transport(const c10::intrusive_ptr<c10d::Store>& store, in
   return {shared, shared, inside + between};
 }
 
-}  // namespace stretto
+}  // namespace stretto::comm

@@ -11,7 +11,7 @@
 #include "stretto/comm/shared_messages.h"
 #include "stretto/tensor/memory.h"
 
-namespace stretto {
+namespace stretto::comm {
 
 // State that a group and its works share.
 struct SharedExchange {
@@ -84,4 +84,4 @@ struct CpuTransport {
 CpuTransport make_cpu_transport(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                 const GroupOptions& options);
 
-}  // namespace stretto
+}  // namespace stretto::comm

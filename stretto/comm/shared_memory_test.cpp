@@ -12,7 +12,7 @@
 #include "stretto/comm/store_handle.h"
 
 // Tests specific to shared memory; group_test.cpp runs over every back end.
-namespace stretto {
+namespace stretto::comm {
 namespace {
 
 using ::testing::HasSubstr;
@@ -371,4 +371,4 @@ TEST(Hosts, OneHostIsReported) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::comm

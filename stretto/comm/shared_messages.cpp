@@ -6,7 +6,7 @@
 
 #include "stretto/base/error.h"
 
-namespace stretto {
+namespace stretto::comm {
 namespace {
 
 using MessageState = SharedMessage::State;
@@ -98,4 +98,4 @@ bool SharedMessages::take(int peer, int tag, uint64_t number, const Tensor& tens
   return false;
 }
 
-}  // namespace stretto
+}  // namespace stretto::comm

@@ -7,7 +7,7 @@
 
 #include "stretto/comm/host_team.h"
 
-namespace stretto {
+namespace stretto::comm {
 
 // Messages between ranks of one host; a posted message outlives its sender's group. Messages from one rank to
 // another with one tag are received in the order in which they were sent, independently of other tags.
@@ -48,4 +48,4 @@ class SharedMessages {
   uint64_t posted_ = 0;  // of all that were ever sent
 };
 
-}  // namespace stretto
+}  // namespace stretto::comm

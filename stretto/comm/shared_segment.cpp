@@ -13,7 +13,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
 
-namespace stretto {
+namespace stretto::comm {
 namespace {
 
 constexpr size_t page = 4096, huge_page = size_t{2} << 20;
@@ -157,4 +157,4 @@ void SharedSegment::give_back(size_t begin, size_t bytes) {
   }
 }
 
-}  // namespace stretto
+}  // namespace stretto::comm

@@ -12,7 +12,7 @@
 #include "stretto/base/fd.h"
 #include "stretto/tensor/tensor.h"
 
-namespace stretto {
+namespace stretto::comm {
 
 // The first `bytes` of a file as memory that is shared with every process that maps it.
 class SharedMapping {
@@ -75,4 +75,4 @@ class SharedSegment : public std::enable_shared_from_this<SharedSegment> {
   std::map<size_t, size_t> free_;  // begin to end of each free range; adjacent ranges are merged
 };
 
-}  // namespace stretto
+}  // namespace stretto::comm

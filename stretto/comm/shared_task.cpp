@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace stretto {
+namespace stretto::comm {
 
 SharedTask::Pattern SharedTask::pattern_of(CollectiveOperation operation) {
   switch (operation) {
@@ -62,4 +62,4 @@ std::byte* SharedTask::taken(uint64_t piece, int64_t block) const {
   return static_cast<std::byte*>(request_.taken) + offset(piece, block);
 }
 
-}  // namespace stretto
+}  // namespace stretto::comm

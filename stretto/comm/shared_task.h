@@ -8,7 +8,7 @@
 #include "stretto/comm/shared_control.h"
 #include "stretto/tensor/tensor.h"
 
-namespace stretto {
+namespace stretto::comm {
 
 // One call of a collective by one rank, and the arithmetic of its pieces. A collective moves blocks of
 // `call.count` elements; each block is cut into the same pieces.
@@ -77,4 +77,4 @@ class SharedTask {
   uint64_t first_, end_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::comm

@@ -8,7 +8,7 @@
 #include "stretto/base/error.h"
 #include "stretto/kernels/reduce.h"
 
-namespace stretto {
+namespace stretto::comm {
 namespace {
 
 using Channel = PeerSockets::Channel;
@@ -215,4 +215,4 @@ SocketCollectives::WorkPtr SocketCollectives::barrier() {
   });
 }
 
-}  // namespace stretto
+}  // namespace stretto::comm

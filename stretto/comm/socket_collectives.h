@@ -9,7 +9,7 @@
 #include "stretto/comm/socket_transfer.h"
 #include "stretto/comm/work_thread.h"
 
-namespace stretto {
+namespace stretto::comm {
 
 // Collectives over the sockets between ranks, run one after the other on a WorkThread. Results are bitwise
 // equal on all ranks and in every run.
@@ -45,4 +45,4 @@ class SocketCollectives {
   WorkThread thread_;   // declared last: it must end before the members that it uses
 };
 
-}  // namespace stretto
+}  // namespace stretto::comm

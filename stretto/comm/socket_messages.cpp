@@ -14,7 +14,7 @@
 #include "stretto/base/error.h"
 #include "stretto/cluster/pause_watch.h"
 
-namespace stretto {
+namespace stretto::comm {
 namespace {
 
 constexpr auto channel = PeerSockets::Channel::messages;
@@ -152,7 +152,7 @@ void SocketMessages::take_early(Peer& peer, const Frame& frame, const Tensor& co
 
 std::string SocketMessages::difference(const Frame& frame, const Tensor& tensor) {
   if (frame.size == tensor.nbytes() && frame.dtype == static_cast<int32_t>(tensor.scalar_type())) return "";
-  return fmt::format("a message of {} bytes arrived; expected {}", frame.size, describe(tensor));
+  return fmt::format("a message of {} bytes arrived; expected {}", frame.size, stretto::describe(tensor));
 }
 
 void SocketMessages::finish(Transfer& transfer, const std::string& error) {
@@ -371,4 +371,4 @@ void SocketMessages::work() {
   }
 }
 
-}  // namespace stretto
+}  // namespace stretto::comm

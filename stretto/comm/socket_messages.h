@@ -18,7 +18,7 @@
 #include "stretto/comm/send_window.h"
 #include "stretto/tensor/tensor.h"
 
-namespace stretto {
+namespace stretto::comm {
 
 // Messages between two ranks of a group, on separate sockets, so that they overtake collectives. Messages
 // with one sender and one tag arrive in order. The call that begins a message moves it, or else a thread
@@ -120,4 +120,4 @@ class SocketMessages {
   std::thread thread_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::comm

@@ -14,7 +14,7 @@
 #include "stretto/comm/store_handle.h"
 
 // Flow control of messages between hosts, and peers that violate it. tcp_test.cpp tests tags and sizes.
-namespace stretto {
+namespace stretto::comm {
 namespace {
 
 using ::testing::HasSubstr;
@@ -291,4 +291,4 @@ TEST(ForgedMessages, AReceiverOfOtherTagsGetsAtMostTheLimit) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::comm

@@ -14,7 +14,7 @@
 #include "stretto/base/error.h"
 #include "stretto/kernels/reduce.h"
 
-namespace stretto {
+namespace stretto::comm {
 namespace {
 
 struct Header {
@@ -220,4 +220,4 @@ void transfer(const SocketTransfer& what, cluster::Clock::time_point deadline, i
   }
 }
 
-}  // namespace stretto
+}  // namespace stretto::comm

@@ -9,7 +9,7 @@
 #include "stretto/comm/collective_call.h"
 #include "stretto/kernels/reduce_op.h"
 
-namespace stretto {
+namespace stretto::comm {
 
 // Parts of the data that a rank sends and receives in a collective. Received data are written to `data`, or
 // reduced with its contents.
@@ -55,4 +55,4 @@ struct SocketTransfer {
 // readable.
 void transfer(const SocketTransfer& streams, cluster::Clock::time_point deadline, int abort);
 
-}  // namespace stretto
+}  // namespace stretto::comm

@@ -1,4 +1,3 @@
-
 #include <exception>
 #include <map>
 #include <memory>
@@ -18,7 +17,7 @@
 #include "stretto/comm/job.h"
 #include "stretto/comm/store_handle.h"
 
-namespace stretto {
+namespace stretto::comm {
 namespace {
 
 using cluster::Rendezvous;
@@ -191,8 +190,8 @@ std::shared_ptr<StoreHandle> connect_store(const cluster::RankInfo& info, std::c
       .store = std::move(store), .recorder = open_recorder(info), .compare_calls = info.compare_calls});
 }
 
-std::shared_ptr<StoreHandle> memory_store() {
+}  // namespace stretto::comm
+
+std::shared_ptr<stretto::StoreHandle> stretto::memory_store() {
   return std::make_shared<StoreHandle>(StoreHandle{.store = c10::make_intrusive<c10d::HashStore>()});
 }
-
-}  // namespace stretto

@@ -15,7 +15,7 @@
 #include "stretto/comm/store_handle.h"
 
 // The store of ranks that were not started by stretto's launcher.
-namespace stretto {
+namespace stretto::comm {
 namespace {
 
 using ::testing::ElementsAre;
@@ -173,4 +173,4 @@ TEST(StoreOfRanks, AMissingRankZeroIsExplained) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::comm

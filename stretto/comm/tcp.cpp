@@ -3,7 +3,7 @@
 #include "stretto/comm/socket_collectives.h"
 #include "stretto/comm/socket_messages.h"
 
-namespace stretto {
+namespace stretto::comm {
 namespace {
 
 // Authenticated TCP connections as a back end of c10d.
@@ -73,4 +73,4 @@ c10::intrusive_ptr<c10d::Backend> make_tcp(const c10::intrusive_ptr<c10d::Store>
                                   options.deadline);
 }
 
-}  // namespace stretto
+}  // namespace stretto::comm

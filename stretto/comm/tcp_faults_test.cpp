@@ -15,7 +15,7 @@
 #include "stretto/comm/store_handle.h"
 
 // Ranks that are connected through a network with faults.
-namespace stretto {
+namespace stretto::comm {
 namespace {
 
 using ::testing::AllOf;
@@ -182,4 +182,4 @@ TEST(TcpFaults, APortThatCannotBeReachedIsNamed) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::comm

@@ -13,7 +13,7 @@
 
 // The back end "tcp": who may connect, calls that differ, messages, ranks that leave. group_test.cpp tests
 // its results.
-namespace stretto {
+namespace stretto::comm {
 namespace {
 
 using ::testing::AllOf;
@@ -267,4 +267,4 @@ TEST(Tcp, MessagesPassCollectives) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::comm

@@ -15,7 +15,7 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
-namespace stretto {
+namespace stretto::comm {
 
 // Runs the collectives of a group in the order of their calls on a separate thread, so that they overlap with
 // computation. After one has failed, the connections are in an undefined state, and all later ones fail, too.
@@ -119,4 +119,4 @@ class WorkThread {
   std::thread thread_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::comm

@@ -4,11 +4,8 @@
 #include "stretto/compat/keys.h"
 
 // Reads the file that `accelerate config` writes.
-namespace stretto {
+namespace stretto::compat {
 namespace {
-
-using compat::Key;
-using compat::Value;
 
 const char* const launcher =
     "the ranks of one host are started here; srun and torchrun start those of several (docs/guide/launch.md)";
@@ -24,32 +21,31 @@ const char* const no_tpu = "there is no support for TPUs";
 
 void mixed_precision(const Value& value, ForeignConfig& config) {
   if (value.text() == "fp16" || value.text() == "fp8")
-    compat::refuse(value, "it requires loss scaling, which this version does not support; use bf16");
+    refuse(value, "it requires loss scaling, which this version does not support; use bf16");
   if (value.text() != "no" && value.text() != "bf16" && value.text() != "false")
-    compat::refuse(value, "expected no or bf16");
-  compat::set(config, value, "training.precision", value.text() == "bf16" ? "bf16" : "fp32");
+    refuse(value, "expected no or bf16");
+  set(config, value, "training.precision", value.text() == "bf16" ? "bf16" : "fp32");
 }
 
 void use_cpu(const Value& value, ForeignConfig& config) {
-  if (value.is_true()) compat::set(config, value, "training.device", "cpu");
+  if (value.is_true()) set(config, value, "training.device", "cpu");
 }
 
 // In FSDP version 2 the key is a boolean; in version 1, newer files have the name of the strategy instead.
 void reshard(const Value& value, ForeignConfig& config) {
   const std::string& text = value.text();
   const bool keeps = text == "false" || text == "False" || text == "SHARD_GRAD_OP";
-  if (!keeps && !value.is_true() && text != "FULL_SHARD") compat::refuse(value, "expected true or false");
-  compat::set(config, value, "training.strategy", keeps ? "zero2" : "fsdp");
+  if (!keeps && !value.is_true() && text != "FULL_SHARD") refuse(value, "expected true or false");
+  set(config, value, "training.strategy", keeps ? "zero2" : "fsdp");
 }
 
 // read_dependent reads the limit of the size-based policy.
 void wrap_policy(const Value& value, ForeignConfig& config) {
-  if (value.text() != "SIZE_BASED_WRAP") compat::ignored("", own_units).use(value, config);
+  if (value.text() != "SIZE_BASED_WRAP") ignored("", own_units).use(value, config);
 }
 
 std::vector<Key> make_accelerate_keys() {
-  using compat::choice, compat::ignored, compat::only, compat::read_with_another, compat::same_as;
-  const std::vector<compat::Meaning> strategies = {
+  const std::vector<Meaning> strategies = {
       {"FULL_SHARD", "fsdp"}, {"1", "fsdp"}, {"SHARD_GRAD_OP", "zero2"}, {"2", "zero2"},
       {"NO_SHARD", "ddp"},    {"3", "ddp"},  {"HYBRID_SHARD", "hsdp"},   {"4", "hsdp"}};
   return {
@@ -58,11 +54,11 @@ std::vector<Key> make_accelerate_keys() {
       read_with_another("distributed_type"),
       {"mixed_precision", mixed_precision},
       {"use_cpu", use_cpu},
-      compat::rank_count("num_processes"),
-      compat::host_count("num_machines"),
-      compat::host_rank("machine_rank"),
-      compat::master_address("main_process_ip"),
-      compat::master_port("main_process_port"),
+      rank_count("num_processes"),
+      host_count("num_machines"),
+      host_rank("machine_rank"),
+      master_address("main_process_ip"),
+      master_port("main_process_port"),
       ignored("rdzv_backend", launcher),
       ignored("same_network", launcher),
       ignored("main_training_function", "recipes have no function to call"),
@@ -121,12 +117,12 @@ std::vector<Key> make_accelerate_keys() {
 // Reads settings that apply only with a certain value of another key.
 void read_dependent(const settings::YamlNode& document, ForeignConfig& config) {
   const auto text = [&](std::string_view key) {
-    const settings::YamlNode* found = compat::find(document, key);
+    const settings::YamlNode* found = find(document, key);
     return found == nullptr ? "" : found->text;
   };
   const auto use = [&](const std::string& key, const std::string& setting) {
-    const settings::YamlNode* found = compat::find(document, key);
-    if (found != nullptr) compat::set(config, {key, *found}, setting, found->text);
+    const settings::YamlNode* found = find(document, key);
+    if (found != nullptr) set(config, {key, *found}, setting, found->text);
     return found != nullptr;
   };
   if (text("fsdp_config.fsdp_auto_wrap_policy") == "SIZE_BASED_WRAP")
@@ -135,8 +131,7 @@ void read_dependent(const settings::YamlNode& document, ForeignConfig& config) {
   if (text(device) != "nvme" ||
       use("deepspeed_config.offload_optimizer_nvme_path", "training.offload_optimizer"))
     return;
-  compat::refuse({device, *compat::find(document, device)},
-                 "expected a folder in offload_optimizer_nvme_path");
+  refuse({device, *find(document, device)}, "expected a folder in offload_optimizer_nvme_path");
 }
 
 bool names_setting(const ForeignConfig& config, const std::string& name) {
@@ -145,7 +140,7 @@ bool names_setting(const ForeignConfig& config, const std::string& name) {
 
 // A type of distribution without its section has the defaults of `accelerate launch`.
 void read_distribution(const settings::YamlNode& document, ForeignConfig& config) {
-  const settings::YamlNode* type = compat::find(document, "distributed_type");
+  const settings::YamlNode* type = find(document, "distributed_type");
   if (type == nullptr) return;
   const Value value = {"distributed_type", *type};
   struct Kind {
@@ -155,11 +150,11 @@ void read_distribution(const settings::YamlNode& document, ForeignConfig& config
                             {"MULTI_GPU", "ddp"}, {"DEEPSPEED", "zero2"}, {"FSDP", "fsdp"}};
   const auto found = std::ranges::find(kinds, type->text, &Kind::name);
   if (found == std::end(kinds))
-    compat::refuse(
+    refuse(
         value,
         "expected NO, MULTI_CPU, MULTI_GPU, DEEPSPEED or FSDP; other kinds of parallelism are not supported");
   if (!names_setting(config, "training.strategy"))
-    compat::set(config, value, "training.strategy", std::string(found->strategy));
+    set(config, value, "training.strategy", std::string(found->strategy));
 }
 
 }  // namespace
@@ -176,9 +171,9 @@ static void divide_among_hosts(ForeignConfig& config) {
 }
 
 ForeignConfig read_accelerate(const std::filesystem::path& file) {
-  const settings::YamlNode document = compat::parse_file(file, "the file that `accelerate config` writes");
-  ForeignConfig config = compat::read(document, make_accelerate_keys());
-  if (const auto* deepspeed = compat::find(document, "deepspeed_config.deepspeed_config_file")) {
+  const settings::YamlNode document = parse_file(file, "the file that `accelerate config` writes");
+  ForeignConfig config = read(document, make_accelerate_keys());
+  if (const auto* deepspeed = find(document, "deepspeed_config.deepspeed_config_file")) {
     ForeignConfig inner = read_deepspeed(deepspeed->text);
     config.settings.insert(config.settings.end(), inner.settings.begin(), inner.settings.end());
     config.notes.insert(config.notes.end(), inner.notes.begin(), inner.notes.end());
@@ -189,4 +184,4 @@ ForeignConfig read_accelerate(const std::filesystem::path& file) {
   return config;
 }
 
-}  // namespace stretto
+}  // namespace stretto::compat

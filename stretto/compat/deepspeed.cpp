@@ -2,11 +2,8 @@
 #include "stretto/compat/keys.h"
 
 // Reads DeepSpeed's configuration, https://www.deepspeed.ai/docs/config-json/.
-namespace stretto {
+namespace stretto::compat {
 namespace {
-
-using compat::Key;
-using compat::Value;
 
 constexpr std::string_view unset_value =
     "auto";  // transformers and Accelerate replace it by their own arguments
@@ -25,65 +22,62 @@ const char* const own_checkpoints =
 
 void fp16(const Value& value, ForeignConfig&) {
   if (value.is_true())
-    compat::refuse(
-        value,
-        "fp16 requires loss scaling, which this version does not support; use bf16: {\"enabled\": true}");
+    refuse(value,
+           "fp16 requires loss scaling, which this version does not support; use bf16: {\"enabled\": true}");
 }
 
 void bf16(const Value& value, ForeignConfig& config) {
-  compat::set(config, value, "training.precision", value.is_true() ? "bf16" : "fp32");
+  set(config, value, "training.precision", value.is_true() ? "bf16" : "fp32");
 }
 
 // `true` enables an unsupported feature.
 Key unless_enabled(std::string_view name, std::string reason) {
-  return compat::only(name, {"false", "False"}, std::move(reason));
+  return only(name, {"false", "False"}, std::move(reason));
 }
 
 void scheduler_type(const Value& value, ForeignConfig& config) {
-  if (value.text() == "WarmupLR") return compat::set(config, value, "scheduler.type", "ConstantWithWarmup");
-  if (value.text() == "WarmupDecayLR")
-    return compat::set(config, value, "scheduler.type", "LinearWithWarmup");
-  compat::refuse(
+  if (value.text() == "WarmupLR") return set(config, value, "scheduler.type", "ConstantWithWarmup");
+  if (value.text() == "WarmupDecayLR") return set(config, value, "scheduler.type", "LinearWithWarmup");
+  refuse(
       value,
       "expected WarmupLR or WarmupDecayLR; set another schedule as scheduler.type in the recipe, and remove this section");
 }
 
 void warmup_min_lr(const Value& value, ForeignConfig&) {
-  if (value.text() != "0" && value.text() != "0.0") compat::refuse(value, "the warm-up begins at 0");
+  if (value.text() != "0" && value.text() != "0.0") refuse(value, "the warm-up begins at 0");
 }
 
 // The optimizer depends on two keys: DeepSpeed's Adam is AdamW unless adam_w_mode is false.
 void read_optimizer(const settings::YamlNode& document, ForeignConfig& config) {
-  const settings::YamlNode* type = compat::find(document, "optimizer.type", unset_value);
+  const settings::YamlNode* type = find(document, "optimizer.type", unset_value);
   if (type == nullptr) return;
   const Value value = {"optimizer.type", *type};
-  const settings::YamlNode* mode = compat::find(document, "optimizer.params.adam_w_mode", unset_value);
+  const settings::YamlNode* mode = find(document, "optimizer.params.adam_w_mode", unset_value);
   const bool decoupled = mode == nullptr || Value{"", *mode}.is_true();
   if (type->text == "AdamW" || (type->text == "Adam" && decoupled)) {
-    compat::set(config, value, "optimizer.type", "AdamW");
+    set(config, value, "optimizer.type", "AdamW");
   } else if (type->text == "Adam") {
-    compat::set(config, value, "optimizer.type", "Adam");
+    set(config, value, "optimizer.type", "Adam");
   } else {
-    compat::refuse(
+    refuse(
         value,
         "expected Adam or AdamW; set another optimizer as optimizer.type in the recipe, and remove this section");
   }
-  if (compat::find(document, "optimizer.params.weight_decay") == nullptr)  // torch's default differs
+  if (find(document, "optimizer.params.weight_decay") == nullptr)  // torch's default differs
     config.settings.push_back({"optimizer.weight_decay", "0", value.place(), /*implied=*/true});
 }
 
 // The folder applies to the device nvme only.
 void read_offload(const settings::YamlNode& document, ForeignConfig& config) {
   const std::string section = "zero_optimization.offload_optimizer.";
-  const settings::YamlNode* device = compat::find(document, section + "device", unset_value);
+  const settings::YamlNode* device = find(document, section + "device", unset_value);
   if (device == nullptr || device->text != "nvme") return;
-  const settings::YamlNode* folder = compat::find(document, section + "nvme_path", unset_value);
-  if (folder == nullptr) compat::refuse({section + "device", *device}, "expected a folder in nvme_path");
-  compat::set(config, {section + "nvme_path", *folder}, "training.offload_optimizer", folder->text);
+  const settings::YamlNode* folder = find(document, section + "nvme_path", unset_value);
+  if (folder == nullptr) refuse({section + "device", *device}, "expected a folder in nvme_path");
+  set(config, {section + "nvme_path", *folder}, "training.offload_optimizer", folder->text);
 }
 
 const std::vector<Key>& deepspeed_keys() {
-  using compat::choice, compat::ignored, compat::only, compat::read_with_another, compat::same_as;
   static const std::vector<Key> keys = {
       // batch sizes and clipping
       same_as("train_batch_size", "training.global_batch_size"),
@@ -181,12 +175,11 @@ const std::vector<Key>& deepspeed_keys() {
 }  // namespace
 
 ForeignConfig read_deepspeed(const std::filesystem::path& file) {
-  const settings::YamlNode document =
-      compat::parse_file(file, "a configuration of DeepSpeed (ds_config.json)");
-  ForeignConfig config = compat::read(document, deepspeed_keys(), unset_value);
+  const settings::YamlNode document = parse_file(file, "a configuration of DeepSpeed (ds_config.json)");
+  ForeignConfig config = read(document, deepspeed_keys(), unset_value);
   read_optimizer(document, config);
   read_offload(document, config);
   return config;
 }
 
-}  // namespace stretto
+}  // namespace stretto::compat

@@ -5,7 +5,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
 
-namespace stretto {
+namespace stretto::compat {
 namespace {
 
 std::string as_override(const ForeignSetting& setting) { return setting.name + "=" + setting.value; }
@@ -64,7 +64,7 @@ void require_one_value(const ForeignConfig& foreign) {
 
 Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides,
                    const std::vector<settings::Field>& program, const ForeignConfig& foreign) {
-  const Recipe own = load_recipe(file, overrides, program);
+  const Recipe own = stretto::load_recipe(file, overrides, program);
   if (foreign.settings.empty()) return own;
   require_one_value(foreign);
   std::vector<std::string> added;
@@ -80,9 +80,9 @@ Recipe load_recipe(const std::filesystem::path& file, std::span<const std::strin
     all.push_back(as_override(setting));
     used.push_back(&setting);
   }
-  Recipe recipe = with_places(foreign, [&] { return load_recipe(file, all, program); });
+  Recipe recipe = with_places(foreign, [&] { return stretto::load_recipe(file, all, program); });
   for (const ForeignSetting* setting : used) recipe.origins.places[setting->name] = setting->place;
   return recipe;
 }
 
-}  // namespace stretto
+}  // namespace stretto::compat

@@ -8,7 +8,7 @@
 
 #include "stretto/config/recipe.h"
 
-namespace stretto {
+namespace stretto::compat {
 
 // Reads configuration files of other tools as settings of a recipe.
 
@@ -53,4 +53,4 @@ ForeignConfig read_hps(const std::filesystem::path& file);
 Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides,
                    const std::vector<settings::Field>& program, const ForeignConfig& foreign);
 
-}  // namespace stretto
+}  // namespace stretto::compat

@@ -10,7 +10,7 @@
 #include "stretto/config/topology_request.h"
 #include "stretto/optim_config/optimizers.h"
 
-namespace stretto {
+namespace stretto::compat {
 namespace {
 
 using ::testing::Contains;
@@ -508,4 +508,4 @@ TEST(Hps, MistakesAreRefusedWithTheirPlace) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::compat

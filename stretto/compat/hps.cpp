@@ -3,22 +3,20 @@
 #include "stretto/compat/keys.h"
 
 // Reads the hyperparameter file of AcceleratorModule (accmt), hps_config.yaml.
-namespace stretto {
+namespace stretto::compat {
 namespace {
 
-using compat::Key;
-using compat::Value;
 using settings::YamlNode;
 
 void same(const Value& value, const std::string& setting, ForeignConfig& config) {
-  compat::same_as(value.key, setting).use(value, config);
+  same_as(value.key, setting).use(value, config);
 }
 
 // Calls `use` for each key of a section.
 template <class Use>
 void each_key(const Value& section, const Use& use) {
   if (section.node.kind != YamlNode::Kind::mapping)
-    compat::refuse(section, "expected keys, such as {type: AdamW, lr: 1e-3}");
+    refuse(section, "expected keys, such as {type: AdamW, lr: 1e-3}");
   for (const YamlNode& child : section.node.children) {
     if (child.kind != YamlNode::Kind::null) use(Value{section.key + "." + child.key, child}, child.key);
   }
@@ -34,7 +32,7 @@ void hps_optimizer(const Value& section, ForeignConfig& config) {
 void hps_batch_size(const Value& value, ForeignConfig& config) {
   if (value.node.kind == YamlNode::Kind::scalar) return same(value, "training.batch_size", config);
   if (value.node.kind != YamlNode::Kind::sequence || value.node.children.size() != 2)
-    compat::refuse(value, "expected one number, or a list of two: of training and of validation");
+    refuse(value, "expected one number, or a list of two: of training and of validation");
   same({value.key, value.node.children[0]}, "training.batch_size", config);
   same({value.key, value.node.children[1]}, "evaluate.batch_size", config);
 }
@@ -44,7 +42,7 @@ void hps_batch_size(const Value& value, ForeignConfig& config) {
 void hps_scheduler(const Value& section, ForeignConfig& config) {
   each_key(section, [&](const Value& value, const std::string& key) {
     if (key == "num_training_steps" || key == "steps_per_epoch" || key == "epochs" || key == "last_epoch") {
-      compat::ignored(value.key, "it follows from the length of the run").use(value, config);
+      ignored(value.key, "it follows from the length of the run").use(value, config);
       return;
     }
     const auto number = parse_double(value.text());
@@ -55,14 +53,14 @@ void hps_scheduler(const Value& section, ForeignConfig& config) {
 
 const std::vector<Key>& hps_keys() {
   static const std::vector<Key> keys = {
-      compat::same_as("hps.epochs", "training.epochs"),
-      compat::same_as("hps.max_steps", "training.max_steps"),
+      same_as("hps.epochs", "training.epochs"),
+      same_as("hps.max_steps", "training.max_steps"),
       {"hps.batch_size", hps_batch_size},
       {"hps.optimizer", hps_optimizer},
       {"hps.optim", hps_optimizer},  // the spelling in its documentation
       {"hps.scheduler", hps_scheduler},
-      compat::only("hps.step_scheduler_per_epoch", {"false", "False"},
-                   "schedules count optimizer steps; express step sizes in steps"),
+      only("hps.step_scheduler_per_epoch", {"false", "False"},
+           "schedules count optimizer steps; express step sizes in steps"),
   };
   return keys;
 }
@@ -70,12 +68,12 @@ const std::vector<Key>& hps_keys() {
 }  // namespace
 
 ForeignConfig read_hps(const std::filesystem::path& file) {
-  const YamlNode document = compat::parse_file(file, "the hps_config.yaml of AcceleratorModule");
+  const YamlNode document = parse_file(file, "the hps_config.yaml of AcceleratorModule");
   if (document.kind != YamlNode::Kind::mapping || document.find("hps") == nullptr)
     throw ConfigError("{}: expected a section hps at the top level", document.place);
-  ForeignConfig config = compat::read(document, hps_keys());
+  ForeignConfig config = read(document, hps_keys());
   const auto imply = [&](const char* key, const char* setting, const char* value) {
-    if (compat::find(document, std::string("hps.") + key) == nullptr)
+    if (find(document, std::string("hps.") + key) == nullptr)
       config.settings.push_back(
           {setting, value, fmt::format("{}: hps.{} (unset)", document.place, key), true});
   };
@@ -84,4 +82,4 @@ ForeignConfig read_hps(const std::filesystem::path& file) {
   return config;
 }
 
-}  // namespace stretto
+}  // namespace stretto::compat

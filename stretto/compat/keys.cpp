@@ -38,7 +38,7 @@ bool is_unset(const YamlNode& node, std::string_view unset) {
 }
 
 void read_node(const YamlNode& node, const std::string& key, const std::vector<Key>& table,
-               std::string_view unset, ForeignConfig& config) {
+               std::string_view unset, compat::ForeignConfig& config) {
   if (is_unset(node, unset)) return;
   const bool is_mapping = node.kind == YamlNode::Kind::mapping;
   const bool is_section = key.empty() || has_keys(table, key);
@@ -76,7 +76,7 @@ std::string as_setting(const Value& value) {
 
 }  // namespace
 
-void set(ForeignConfig& config, const Value& value, std::string setting, std::string setting_value) {
+void set(compat::ForeignConfig& config, const Value& value, std::string setting, std::string setting_value) {
   config.settings.push_back({std::move(setting), std::move(setting_value), value.place()});
 }
 
@@ -87,14 +87,14 @@ void refuse(const Value& value, std::string_view reason) {
 }
 
 Key same_as(std::string_view name, std::string setting) {
-  return {name, [setting = std::move(setting)](const Value& value, ForeignConfig& config) {
+  return {name, [setting = std::move(setting)](const Value& value, compat::ForeignConfig& config) {
             set(config, value, setting, as_setting(value));
           }};
 }
 
 Key choice(std::string_view name, std::string setting, std::vector<Meaning> meanings) {
-  return {name, [setting = std::move(setting), meanings = std::move(meanings)](const Value& value,
-                                                                               ForeignConfig& config) {
+  return {name, [setting = std::move(setting), meanings = std::move(meanings)](
+                    const Value& value, compat::ForeignConfig& config) {
             require_scalar(value);
             std::vector<std::string> known;
             for (const Meaning& meaning : meanings) {
@@ -108,14 +108,14 @@ Key choice(std::string_view name, std::string setting, std::vector<Meaning> mean
 }
 
 Key ignored(std::string_view name, std::string reason) {
-  return {name, [reason = std::move(reason)](const Value& value, ForeignConfig& config) {
+  return {name, [reason = std::move(reason)](const Value& value, compat::ForeignConfig& config) {
             config.notes.push_back(fmt::format("{}: it is ignored: {}", value.place(), reason));
           }};
 }
 
 Key only(std::string_view name, std::vector<std::string_view> allowed, std::string reason) {
-  return {name,
-          [allowed = std::move(allowed), reason = std::move(reason)](const Value& value, ForeignConfig&) {
+  return {name, [allowed = std::move(allowed), reason = std::move(reason)](const Value& value,
+                                                                           compat::ForeignConfig&) {
             if (value.node.kind != YamlNode::Kind::scalar ||
                 std::ranges::find(allowed, value.text()) == allowed.end())
               refuse(value, reason);
@@ -123,11 +123,11 @@ Key only(std::string_view name, std::vector<std::string_view> allowed, std::stri
 }
 
 Key read_with_another(std::string_view name) {
-  return {name, [](const Value& value, ForeignConfig&) { require_scalar(value); }};
+  return {name, [](const Value& value, compat::ForeignConfig&) { require_scalar(value); }};
 }
 
 Key rank_count(std::string_view name) {
-  return {name, [](const Value& value, ForeignConfig& config) {
+  return {name, [](const Value& value, compat::ForeignConfig& config) {
             const auto number = parse_int(value.text());
             if (!number || *number < 1 || *number > 4096)
               refuse(value, "expected a number of ranks, from 1 to 4096");
@@ -148,30 +148,31 @@ int64_t number_in(const Value& value, int64_t low, int64_t high) {
 }  // namespace
 
 Key host_count(std::string_view name) {
-  return {name, [](const Value& value, ForeignConfig& config) {
+  return {name, [](const Value& value, compat::ForeignConfig& config) {
             config.hosts.nodes = number_in(value, 1, 4096);
             config.hosts.place = value.place();
           }};
 }
 
 Key host_rank(std::string_view name) {
-  return {name, [](const Value& value, ForeignConfig& config) {
+  return {name, [](const Value& value, compat::ForeignConfig& config) {
             config.hosts.node_rank = number_in(value, 0, 4095);
           }};
 }
 
 Key master_address(std::string_view name) {
-  return {name, [](const Value& value, ForeignConfig& config) { config.hosts.master_addr = value.text(); }};
+  return {name,
+          [](const Value& value, compat::ForeignConfig& config) { config.hosts.master_addr = value.text(); }};
 }
 
 Key master_port(std::string_view name) {
-  return {name, [](const Value& value, ForeignConfig& config) {
+  return {name, [](const Value& value, compat::ForeignConfig& config) {
             config.hosts.master_port = number_in(value, 1, 65535);
           }};
 }
 
-ForeignConfig read(const YamlNode& document, const std::vector<Key>& table, std::string_view unset) {
-  ForeignConfig config;
+compat::ForeignConfig read(const YamlNode& document, const std::vector<Key>& table, std::string_view unset) {
+  compat::ForeignConfig config;
   read_node(document, "", table, unset, config);
   return config;
 }

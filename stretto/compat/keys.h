@@ -25,7 +25,7 @@ struct Value {
 // The translation of a key of a foreign format: a row of its table.
 struct Key {
   std::string_view name;  // dotted; a name that ends in ".*" matches a whole section
-  std::function<void(const Value&, ForeignConfig&)> use;
+  std::function<void(const Value&, compat::ForeignConfig&)> use;
 };
 
 // The kinds of rows. The value of the key is the value of a setting.
@@ -51,13 +51,13 @@ Key master_address(std::string_view name);
 Key master_port(std::string_view name);
 
 // Adds a setting whose value `value` determines.
-void set(ForeignConfig& config, const Value& value, std::string setting, std::string setting_value);
+void set(compat::ForeignConfig& config, const Value& value, std::string setting, std::string setting_value);
 [[noreturn]] void refuse(const Value& value, std::string_view reason);
 
 // Translates every value of the document by the table. Skips values that are null or equal `unset`. Throws
 // ConfigError for a key that is not in the table.
-ForeignConfig read(const settings::YamlNode& document, const std::vector<Key>& table,
-                   std::string_view unset = "");
+compat::ForeignConfig read(const settings::YamlNode& document, const std::vector<Key>& table,
+                           std::string_view unset = "");
 
 // The value under a dotted key; null if it is absent, null or `unset`.
 const settings::YamlNode* find(const settings::YamlNode& document, std::string_view key,

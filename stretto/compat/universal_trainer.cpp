@@ -2,34 +2,29 @@
 #include "stretto/compat/keys.h"
 
 // Reads parameters.yml of pytorch_universal_trainer.
-namespace stretto {
+namespace stretto::compat {
 namespace {
-
-using compat::Key;
-using compat::Value;
 
 const char* const no_autowrap = "units are the blocks of the model";
 
 // The tool's mixed precision is fp16 with loss scaling, for which bf16 is the substitute.
 void native_fp16(const Value& value, ForeignConfig& config) {
   if (value.is_true())
-    compat::refuse(
+    refuse(
         value,
         "fp16 requires loss scaling, which this version does not support; use False, and --set training.precision=bf16");
   config.settings.push_back({"training.precision", "fp32", value.place(), /*implied=*/true});
 }
 
 void training_mode(const Value& value, ForeignConfig&) {
-  if (value.text() != "train")
-    compat::refuse(value, "use `stretto test` for the mode test, without this file");
+  if (value.text() != "train") refuse(value, "use `stretto test` for the mode test, without this file");
 }
 
 void continue_training(const Value& value, ForeignConfig& config) {
-  if (value.is_true()) compat::set(config, value, "resume", "true");
+  if (value.is_true()) set(config, value, "resume", "true");
 }
 
 const std::vector<Key>& parameters_keys() {
-  using compat::ignored, compat::only, compat::read_with_another, compat::same_as;
   static const std::vector<Key> keys = {
       ignored("data-params.data_dir", "data.train, data.validation and data.test name the files"),
       ignored("data-params.is_dev_file", "data.validation is evaluated if it is set"),
@@ -58,11 +53,11 @@ const std::vector<Key>& parameters_keys() {
       same_as("transformers-params.learning_rate", "optimizer.lr"),
       same_as("transformers-params.warmup_proportion", "scheduler.warmup_ratio"),
       ignored("transformers-params.num_labels", "the labels are those of the training data"),
-      compat::host_count("dist-params.nodes"),
-      compat::rank_count("dist-params.gpus"),
-      compat::host_rank("dist-params.current_node"),
-      compat::master_address("dist-params.master_addr"),
-      compat::master_port("dist-params.master_port"),
+      host_count("dist-params.nodes"),
+      rank_count("dist-params.gpus"),
+      host_rank("dist-params.current_node"),
+      master_address("dist-params.master_addr"),
+      master_port("dist-params.master_port"),
   };
   return keys;
 }
@@ -84,15 +79,15 @@ void read_strategy(const Switches& switches, ForeignConfig& config) {
   const char* const model = "use_fairscale_model_sharding";
   const char* const optimizer = "use_fairscale_optimizer_sharding";
   if (switches.on(model) && switches.on(optimizer))
-    compat::refuse(switches.value(model),
-                   "contradicts use_fairscale_optimizer_sharding: True; set one of them to False");
+    refuse(switches.value(model),
+           "contradicts use_fairscale_optimizer_sharding: True; set one of them to False");
   const auto use = [&](std::string_view name, std::string strategy) {
-    compat::set(config, switches.value(name), "training.strategy", std::move(strategy));
+    set(config, switches.value(name), "training.strategy", std::move(strategy));
   };
   const bool distributed = switches.find("is_distributed") == nullptr || switches.on("is_distributed");
   for (const char* sharding : {model, optimizer}) {
     if (switches.on(sharding) && !distributed)
-      compat::refuse(switches.value(sharding), "sharding needs is_distributed: True");
+      refuse(switches.value(sharding), "sharding needs is_distributed: True");
   }
   if (switches.on(model)) {
     const bool reshards = switches.find("use_fairscale_reshard_forward") == nullptr ||
@@ -116,13 +111,12 @@ void read_data_parallel(const Switches& switches, ForeignConfig& config) {
 }  // namespace
 
 ForeignConfig read_universal_trainer(const std::filesystem::path& file) {
-  const settings::YamlNode document =
-      compat::parse_file(file, "the parameters.yml of pytorch_universal_trainer");
-  ForeignConfig config = compat::read(document, parameters_keys());
+  const settings::YamlNode document = parse_file(file, "the parameters.yml of pytorch_universal_trainer");
+  ForeignConfig config = read(document, parameters_keys());
   const Switches switches = {document};
   read_strategy(switches, config);
   read_data_parallel(switches, config);
   return config;
 }
 
-}  // namespace stretto
+}  // namespace stretto::compat

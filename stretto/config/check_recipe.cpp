@@ -8,6 +8,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/config/evaluation.h"
 #include "stretto/config/task_kind.h"
+#include "stretto/settings/check_settings.h"
 #include "stretto/track/registry.h"
 #include "stretto/weights/hub_cache.h"
 

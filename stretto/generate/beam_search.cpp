@@ -6,7 +6,7 @@
 #include "stretto/generate/logit_rules.h"
 #include "stretto/generate/search_end.h"
 
-namespace stretto {
+namespace stretto::generate {
 namespace {
 
 float divided(float score, int64_t length, double length_penalty) {
@@ -84,4 +84,4 @@ std::vector<std::vector<int32_t>> BeamSearch::results() const {
   return found;
 }
 
-}  // namespace stretto
+}  // namespace stretto::generate

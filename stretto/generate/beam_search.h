@@ -2,7 +2,7 @@
 
 #include "stretto/generate/search.h"
 
-namespace stretto {
+namespace stretto::generate {
 
 // Beam search as in transformers 5: the num_beams most probable sequences run on, and of those that end, the
 // num_beams are kept whose sum of log probabilities, divided by length^length_penalty, is largest. A sequence
@@ -30,4 +30,4 @@ class BeamSearch : public Search {
   std::vector<Beam> running_, finished_;  // both in descending order of their scores
 };
 
-}  // namespace stretto
+}  // namespace stretto::generate

@@ -7,7 +7,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/generate/options.h"
 
-namespace stretto {
+namespace stretto::generate {
 namespace {
 
 using ::testing::ElementsAre;
@@ -95,4 +95,4 @@ TEST(GenerationConfig, EndTokensAreThoseOfTheFolder) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::generate

@@ -11,7 +11,7 @@
 #include "stretto/models/registry.h"
 
 // What tests of generation have in common.
-namespace stretto {
+namespace stretto::generate {
 
 using NewTokens = std::vector<std::vector<int32_t>>;  // of each sequence of a prompt
 
@@ -40,4 +40,4 @@ inline std::vector<NewTokens> generated(const TextModel& model, const Generation
   return all;
 }
 
-}  // namespace stretto
+}  // namespace stretto::generate

@@ -4,7 +4,7 @@
 
 #include "stretto/base/error.h"
 
-namespace stretto {
+namespace stretto::generate {
 namespace {
 
 // The most results that wait for the result of an earlier prompt, per prompt that is continued.
@@ -123,4 +123,4 @@ void Generator::deliver() {
   }
 }
 
-}  // namespace stretto
+}  // namespace stretto::generate

@@ -11,7 +11,7 @@
 #include "stretto/models/text_model.h"
 #include "stretto/nn/key_value_cache.h"
 
-namespace stretto {
+namespace stretto::generate {
 
 // Receives the new tokens of each sequence that was generated for a prompt, the best sequence first. Called
 // in the order of prompts.
@@ -75,4 +75,4 @@ class Generator {
   int64_t added_ = 0, delivered_ = 0;                           // prompts
 };
 
-}  // namespace stretto
+}  // namespace stretto::generate

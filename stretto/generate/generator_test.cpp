@@ -10,7 +10,7 @@
 #include "stretto/generate/generation_support.h"
 #include "stretto/generate/logit_rules.h"
 
-namespace stretto {
+namespace stretto::generate {
 namespace {
 
 const std::vector<std::vector<int32_t>> prompts = {
@@ -184,4 +184,4 @@ TEST(Sampling, RandomNumbersAreKeyed) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::generate

@@ -6,7 +6,7 @@
 #include "stretto/base/json.h"
 #include "stretto/generate/generation_support.h"
 
-namespace stretto {
+namespace stretto::generate {
 namespace {
 
 class GenerationGolden : public ::testing::TestWithParam<int64_t> {};
@@ -36,4 +36,4 @@ TEST_P(GenerationGolden, TokensAreThoseOfTransformers) {
 INSTANTIATE_TEST_SUITE_P(BatchSizes, GenerationGolden, ::testing::Values(1, 2, 3));
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::generate

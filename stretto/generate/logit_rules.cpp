@@ -8,7 +8,7 @@
 
 #include "stretto/base/philox.h"
 
-namespace stretto {
+namespace stretto::generate {
 namespace {
 
 constexpr float never = -std::numeric_limits<float>::infinity();
@@ -107,4 +107,4 @@ double random_number(uint64_t seed, int64_t prompt, int64_t sequence, int64_t st
   return static_cast<double>(bits) * 0x1p-53;
 }
 
-}  // namespace stretto
+}  // namespace stretto::generate

@@ -5,7 +5,7 @@
 
 #include "stretto/generate/options.h"
 
-namespace stretto {
+namespace stretto::generate {
 
 // Applies repetition_penalty, no_repeat_ngram_size and min_new_tokens to the logits, or log probabilities, of
 // the token behind `text`: the prompt and `new_tokens` tokens.
@@ -19,4 +19,4 @@ int32_t sample(const GenerationOptions& options, std::span<const float> logits, 
 // The number for a step of a sequence of a prompt, 0 <= number < 1.
 double random_number(uint64_t seed, int64_t prompt, int64_t sequence, int64_t step);
 
-}  // namespace stretto
+}  // namespace stretto::generate

@@ -6,7 +6,7 @@
 #include "stretto/generate/search_end.h"
 #include "stretto/generate/token_search.h"
 
-namespace stretto {
+namespace stretto::generate {
 
 bool has_ended(const GenerationOptions& options, const SearchEvents& events, const SearchStart& start,
                const std::vector<int32_t>& new_tokens) {
@@ -21,4 +21,4 @@ std::unique_ptr<Search> make_search(const GenerationOptions& options, const Sear
   return std::make_unique<TokenSearch>(options, events, std::move(start));
 }
 
-}  // namespace stretto
+}  // namespace stretto::generate

@@ -8,7 +8,7 @@
 #include "stretto/generate/options.h"
 #include "stretto/tensor/tensor.h"
 
-namespace stretto {
+namespace stretto::generate {
 
 // What a search continues.
 struct SearchStart {
@@ -50,4 +50,4 @@ class Search {
 std::unique_ptr<Search> make_search(const GenerationOptions& options, const SearchEvents& events,
                                     SearchStart start);
 
-}  // namespace stretto
+}  // namespace stretto::generate

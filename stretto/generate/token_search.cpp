@@ -6,7 +6,7 @@
 #include "stretto/generate/logit_rules.h"
 #include "stretto/generate/search_end.h"
 
-namespace stretto {
+namespace stretto::generate {
 
 TokenSearch::TokenSearch(const GenerationOptions& options, const SearchEvents& events, SearchStart start)
     : options_(options),
@@ -48,4 +48,4 @@ std::vector<Continuation> TokenSearch::step(const Tensor& logits) {
   return continued;
 }
 
-}  // namespace stretto
+}  // namespace stretto::generate

@@ -2,7 +2,7 @@
 
 #include "stretto/generate/search.h"
 
-namespace stretto {
+namespace stretto::generate {
 
 // Greedy search and sampling: a token after the other, which is kept.
 class TokenSearch : public Search {
@@ -22,4 +22,4 @@ class TokenSearch : public Search {
   std::vector<size_t> running_;                   // the sequences of the rows of the next logits
 };
 
-}  // namespace stretto
+}  // namespace stretto::generate

@@ -33,7 +33,7 @@ int64_t shape_checksum(const torch::nn::Module& module) {
 
 lite::Session::Session(const LiteOptions& options)
     : settings(check(options)),
-      job((start_or_join(options), join_job(settings.device, "Lite: accelerator"))),
+      job((start_or_join(options), comm::join_job(settings.device, "Lite: accelerator"))),
       mesh(*job.group,
            resolve(topology_request(settings), job.group->all_gather_bytes(job.group->host())).shape),
       agreement(mesh),
@@ -87,7 +87,7 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
   }
   const auto number = static_cast<int64_t>(session_->models.size());
   session_->agreement.agree({.act = Act::setup, .subject = number, .number = shape_checksum(module)});
-  if (session_->models.empty()) separate_random_numbers(session_->mesh.position(Axes::sum));
+  if (session_->models.empty()) parallel::separate_random_numbers(session_->mesh.position(Axes::sum));
 
   const nn::LayerKinds layers = nn::layer_kinds(module);
   const bool bf16 = session_->settings.precision == Precision::bf16;
@@ -103,7 +103,7 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
                   layers.other));
   }
   auto& movable = const_cast<torch::nn::Module&>(module);
-  collect_tensors(movable);  // names the parameter in its error, unlike Module::to
+  parallel::collect_tensors(movable);  // names the parameter in its error, unlike Module::to
   movable.to(session_->job.device);
   const bool shares = find_sharding(session_->settings.strategy).parameters == Held::sharded;
   const Precision precision = bf16 && !copies ? Precision::fp32 : session_->settings.precision;
@@ -125,7 +125,7 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
   if (bf16 && session_->job.device.is_cpu() && !nn::cpu_has_bf16())
     compute += " on a CPU without bf16 instructions";
   log::info("{}", model.describe(compute));
-  if (session_->mesh.size(Axes::sum) > 1 && has_torch_dropout(module))
+  if (session_->mesh.size(Axes::sum) > 1 && parallel::has_torch_dropout(module))
     log::info(
         "dropout    torch::nn::Dropout uses a separate generator per rank: results depend on the world size");
   if (!session_->products && session_->job.device.is_cpu() && !layers.own.empty())
@@ -134,11 +134,12 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
 }
 
 void Lite::choose_matmul_libraries(const torch::nn::Module& module, Precision precision) {
-  const MatmulOptions options = {.wish = session_->settings.products,
-                                 .dtype = matmul_type(precision),
-                                 .cache = user_cache_folder(),
-                                 .names = {{"wish", "LiteOptions::products"}}};
-  session_->products = std::make_unique<MatmulLibraries>(module, options, session_->mesh.group(Axes::stage));
+  const parallel::MatmulOptions options = {.wish = session_->settings.products,
+                                           .dtype = parallel::matmul_type(precision),
+                                           .cache = user_cache_folder(),
+                                           .names = {{"wish", "LiteOptions::products"}}};
+  session_->products =
+      std::make_unique<parallel::MatmulLibraries>(module, options, session_->mesh.group(Axes::stage));
   log::info("products   {}", session_->products->describe());
 }
 
@@ -282,16 +283,16 @@ void Lite::check_other_leaves(const std::vector<Tensor>& leaves) {
 }
 
 double Lite::clip(lite::Model& model, const ClipOptions& options) {
-  Engine& engine = model.engine("clip_gradients");
+  parallel::Engine& engine = model.engine("clip_gradients");
   model.require_gradients("clip_gradients");
-  GradientView gradients = engine.gradients();
+  parallel::GradientView gradients = engine.gradients();
   const double norm = gradients.norm();
   if (!std::isfinite(norm)) {
     throw Error(
         "clip_gradients: the gradient of {} is not finite: lower the learning rate, or inspect the batch",
         gradients.first_nonfinite());
   }
-  if (const double scale = clip_scale(norm, options.max_norm); scale != 1) gradients.scale(scale);
+  if (const double scale = parallel::clip_scale(norm, options.max_norm); scale != 1) gradients.scale(scale);
   if (options.clip_val > 0) gradients.clamp(options.clip_val);
   return norm;
 }

@@ -44,11 +44,11 @@ void Loop::begin_epoch(LoaderRecord& loader, const std::function<void()>& start)
   loader.batches = 0;
   Group& world = mesh_.world();
   if (world.size() == 1) return start();
-  const std::string own = random_state();
+  const std::string own = parallel::random_state();
   const std::string common = world.broadcast_bytes(world.rank() == 0 ? own : "", 0);
-  set_random_state(common);
+  parallel::set_random_state(common);
   start();
-  if (world.rank() != 0) set_random_state(own);
+  if (world.rank() != 0) parallel::set_random_state(own);
 }
 
 void Loop::compare_first(const LoaderRecord& loader, uint64_t checksum) {
@@ -91,7 +91,7 @@ void Loop::leave() {
 }
 
 uint64_t mix_checksum(uint64_t before, const Tensor& tensor) {
-  return hash64(std::array<uint64_t, 2>{before, checksum(tensor)});
+  return hash64(std::array<uint64_t, 2>{before, parallel::checksum(tensor)});
 }
 
 }  // namespace stretto::lite

@@ -12,9 +12,9 @@ namespace stretto::lite {
 namespace {
 
 // Lite does not convert parameters: a module of another dtype than `precision` is an error.
-void require_dtype(const ModuleTensors& tensors, Precision precision) {
+void require_dtype(const parallel::ModuleTensors& tensors, Precision precision) {
   const at::ScalarType wanted = master_dtype(precision);
-  for (const NamedParameter& parameter : tensors.trainable) {
+  for (const parallel::NamedParameter& parameter : tensors.trainable) {
     if (parameter.tensor.scalar_type() == wanted) continue;
     throw ConfigError(
         "setup: parameter {} is {}, but this precision requires {} parameters; call model->to(torch::{}) before setup, or set precision = \"{}\"",
@@ -38,31 +38,31 @@ Model::Model(size_t number, torch::nn::Module& module, const Mesh& mesh, const M
       mesh_(mesh),
       options_(options),
       names_{.model = numbered("model", number), .optimizer = ""} {
-  ModuleTensors tensors = collect_tensors(module);
+  parallel::ModuleTensors tensors = parallel::collect_tensors(module);
   require_dtype(tensors, options.engine.precision);
   if (tensors.trainable.empty()) {
     frozen_ = std::move(tensors);
-    broadcast_tensors(mesh_.group(Axes::sum), frozen_.frozen);
-    broadcast_tensors(mesh_.group(Axes::sum), frozen_.buffers);
+    parallel::broadcast_tensors(mesh_.group(Axes::sum), frozen_.frozen);
+    parallel::broadcast_tensors(mesh_.group(Axes::sum), frozen_.buffers);
     return;
   }
-  engine_ = std::make_unique<Engine>(module, mesh, options.engine, std::move(optimizer));
+  engine_ = std::make_unique<parallel::Engine>(module, mesh, options.engine, std::move(optimizer));
   used_.resize(engine_->facts().tensors.trainable.size(), 0);
 }
 
-Engine& Model::engine(const std::string& what) const {
+parallel::Engine& Model::engine(const std::string& what) const {
   if (engine_) return *engine_;
   throw ConfigError("{}: model {} has no trainable parameters", what, number_);
 }
 
 void Model::set_optimizer_number(size_t number) { names_.optimizer = numbered("optimizer", number); }
 
-Holders Model::holders() const { return holders_of(mesh_.group(Axes::sum)); }
+Holders Model::holders() const { return comm::holders_of(mesh_.group(Axes::sum)); }
 
 void Model::add_state(State& state) {
   if (engine_) return engine_->add_state(state, names_);
   synchronise_buffers();
-  for (const NamedTensorList* tensors : {&frozen_.frozen, &frozen_.buffers}) {
+  for (const parallel::NamedTensorList* tensors : {&frozen_.frozen, &frozen_.buffers}) {
     for (const auto& [name, tensor] : *tensors)
       state.tensors.push_back(
           whole_entry(names_.model + "." + name, tensor.sizes().vec(), tensor.detach(), holders()));
@@ -81,12 +81,12 @@ void Model::compare_replicas() {
 
 void Model::synchronise_buffers() {
   if (engine_) return engine_->synchronise_buffers();
-  broadcast_tensors(mesh_.group(Axes::sum), frozen_.buffers);
+  parallel::broadcast_tensors(mesh_.group(Axes::sum), frozen_.buffers);
 }
 
 std::string Model::describe(const std::string& compute) const {
   const std::string title = fmt::format("model {}", number_);
-  if (engine_) return stretto::describe(engine_->facts(), title, compute);
+  if (engine_) return parallel::describe(engine_->facts(), title, compute);
   return fmt::format("{:<11}no trainable parameters; {} frozen tensors, {} buffers", title,
                      frozen_.frozen.size(), frozen_.buffers.size());
 }
@@ -117,13 +117,14 @@ bool Model::takes_part(const Tensor& loss, std::vector<Tensor>& others) {
 }
 
 bool Model::holds(const Tensor& tensor) const {
-  return engine_ && std::ranges::any_of(tensors().trainable, [&](const NamedParameter& parameter) {
+  return engine_ && std::ranges::any_of(tensors().trainable, [&](const parallel::NamedParameter& parameter) {
            return parameter.tensor.is_same(tensor);
          });
 }
 
 void Model::begin_backward(bool synchronises) {
-  pass_.emplace(engine_->open(std::move(uses_), synchronises ? Reduce::last : Reduce::never));
+  pass_.emplace(
+      engine_->open(std::move(uses_), synchronises ? parallel::Reduce::last : parallel::Reduce::never));
 }
 
 void Model::end_backward(bool synchronises) {

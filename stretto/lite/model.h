@@ -17,7 +17,7 @@ namespace stretto::lite {
 std::string numbered(const char* what, size_t number);
 
 struct ModelOptions {
-  EngineOptions engine;
+  parallel::EngineOptions engine;
   bool skips_unused = false;  // its optimizers skip parameters without a gradient (torch::optim)
 };
 
@@ -35,9 +35,9 @@ class Model {
   void set_optimizer_number(size_t number);
   const torch::nn::Module& module() const { return module_; }
   // Throws ConfigError, prefixed with `what`, if the model has no trainable parameters.
-  Engine& engine(const std::string& what) const;
-  Engine* engine() const { return engine_.get(); }  // null without trainable parameters
-  const ModuleTensors& tensors() const { return engine_ ? engine_->facts().tensors : frozen_; }
+  parallel::Engine& engine(const std::string& what) const;
+  parallel::Engine* engine() const { return engine_.get(); }  // null without trainable parameters
+  const parallel::ModuleTensors& tensors() const { return engine_ ? engine_->facts().tensors : frozen_; }
   bool holds(const Tensor& tensor) const;  // whether it is a trainable parameter
 
   // --- one backward, in this order
@@ -96,11 +96,11 @@ class Model {
   std::shared_ptr<torch::nn::Module> kept_;  // keeps module_ alive if a shared_ptr owns it
   const Mesh& mesh_;
   ModelOptions options_;
-  StateNames names_;
-  ModuleTensors frozen_;  // used if there is no engine
-  std::unique_ptr<Engine> engine_;
-  GradientUses uses_;  // by the current loss
-  std::optional<Backward> pass_;
+  parallel::StateNames names_;
+  parallel::ModuleTensors frozen_;  // used if there is no engine
+  std::unique_ptr<parallel::Engine> engine_;
+  parallel::GradientUses uses_;  // by the current loss
+  std::optional<parallel::Backward> pass_;
   std::vector<uint8_t> used_;  // since gradients were last zeroed
   Window window_;
   bool reduced_ = false;  // the buffer holds a gradient that is the same on all ranks

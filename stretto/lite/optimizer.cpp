@@ -62,7 +62,7 @@ class EngineOptimizer : public OptimizerBackend {
   }
 
   Model& model_;
-  Engine& engine_;
+  parallel::Engine& engine_;
   double lr_;
 };
 
@@ -118,7 +118,7 @@ class TorchOptimizer : public OptimizerBackend {
   }
 
  private:
-  const std::vector<NamedParameter>& parameters() const { return model_.tensors().trainable; }
+  const std::vector<parallel::NamedParameter>& parameters() const { return model_.tensors().trainable; }
 
   Model& model_;
   std::shared_ptr<torch::optim::Optimizer> optimizer_;

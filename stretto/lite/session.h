@@ -25,7 +25,7 @@ struct Session {
 
   ProcessHook hook;
   Settings settings;
-  Job job;
+  comm::Job job;
   Mesh mesh;
   Agreement agreement;
   Loop loop;
@@ -33,8 +33,8 @@ struct Session {
   std::vector<std::unique_ptr<OptimizerBackend>> optimizers;
   std::vector<torch::optim::LRScheduler*> schedulers;  // the caller's
   std::map<std::filesystem::path, std::unique_ptr<checkpoint::Writer>> writers;
-  RandomState random;
-  std::unique_ptr<MatmulLibraries> products;  // of the first model with stretto::nn layers, on CPU
+  parallel::RandomState random;
+  std::unique_ptr<parallel::MatmulLibraries> products;  // of the first model with stretto::nn layers, on CPU
 };
 
 }  // namespace stretto::lite

@@ -71,8 +71,9 @@ struct SchedulerCounter : torch::optim::LRScheduler {
 
 unsigned& scheduler_steps(torch::optim::LRScheduler& scheduler) { return SchedulerCounter::of(scheduler); }
 
-void add_torch_state(torch::optim::Optimizer& optimizer, const std::vector<NamedParameter>& parameters,
-                     State& state, const std::string& prefix, const Holders& holders) {
+void add_torch_state(torch::optim::Optimizer& optimizer,
+                     const std::vector<parallel::NamedParameter>& parameters, State& state,
+                     const std::string& prefix, const Holders& holders) {
   make_state(optimizer);  // throws early if it is not supported
   nlohmann::json steps = nlohmann::json::object();
   for (const auto& parameter : parameters) {
@@ -107,8 +108,9 @@ void add_torch_state(torch::optim::Optimizer& optimizer, const std::vector<Named
   state.scalars[prefix] = {{"steps", steps}, {"lr", rates}};
 }
 
-void resume_torch_state(torch::optim::Optimizer& optimizer, const std::vector<NamedParameter>& parameters,
-                        const State& state, const std::string& prefix) {
+void resume_torch_state(torch::optim::Optimizer& optimizer,
+                        const std::vector<parallel::NamedParameter>& parameters, const State& state,
+                        const std::string& prefix) {
   const nlohmann::json& saved = state.scalar(prefix);
   for (const auto& parameter : parameters) {
     const auto found = optimizer.state().find(parameter.tensor.unsafeGetTensorImpl());

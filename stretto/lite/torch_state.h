@@ -14,12 +14,14 @@ namespace stretto::lite {
 // and learning rates in the scalars. For a table that a source fills, memory is allocated for the
 // tensors of the source. `holders`: the ranks that step the same parameters. Throws ConfigError for an
 // optimizer whose state is not supported (LBFGS, a user-defined class).
-void add_torch_state(torch::optim::Optimizer& optimizer, const std::vector<NamedParameter>& parameters,
-                     State& state, const std::string& prefix, const Holders& holders);
+void add_torch_state(torch::optim::Optimizer& optimizer,
+                     const std::vector<parallel::NamedParameter>& parameters, State& state,
+                     const std::string& prefix, const Holders& holders);
 
 // Restores the scalars, after the tensors were loaded.
-void resume_torch_state(torch::optim::Optimizer& optimizer, const std::vector<NamedParameter>& parameters,
-                        const State& state, const std::string& prefix);
+void resume_torch_state(torch::optim::Optimizer& optimizer,
+                        const std::vector<parallel::NamedParameter>& parameters, const State& state,
+                        const std::string& prefix);
 
 // The step counter of one of torch's schedulers, which is its whole state: learning rates belong to the
 // optimizer.

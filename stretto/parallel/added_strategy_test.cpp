@@ -6,14 +6,14 @@
 #include "stretto/parallel/engine.h"
 #include "stretto/parallel/mesh_fixture.h"
 
-namespace stretto {
+namespace stretto::parallel {
 namespace {
 
 // Adding a strategy takes one registration; the engine reads the rest from the row.
 [[maybe_unused]] const bool added = register_sharding({.name = "added", .optimizer = Held::sharded});
 
 TEST(AddedStrategy, TrainsAsItsRowSays) {
-  run_rank_threads(2, [](Group& group) {
+  comm::run_rank_threads(2, [](Group& group) {
     torch::nn::Module root;
     const auto layer = root.register_module("layer", std::make_shared<nn::Linear>(40, 40));
     layer->weight.detach().fill_(0.1);
@@ -31,4 +31,4 @@ TEST(AddedStrategy, TrainsAsItsRowSays) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -5,7 +5,7 @@
 #include "stretto/base/error.h"
 #include "stretto/tensor/block_cache.h"
 
-namespace stretto {
+namespace stretto::parallel {
 namespace {
 
 constexpr int64_t alignment = 16;  // elements: 64 bytes of fp32, a cache line
@@ -291,4 +291,4 @@ void Arena::verify_grad(const Parameter& parameter) const {
       parameter.info.name);
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

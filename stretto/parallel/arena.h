@@ -13,7 +13,7 @@
 #include "stretto/tensor/memory.h"
 #include "stretto/tensor/state.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 struct ArenaOptions {
   Precision precision = Precision::fp32;
@@ -172,4 +172,4 @@ class Arena {
   Holders holders_, shard_holders_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::parallel

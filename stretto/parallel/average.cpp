@@ -4,7 +4,7 @@
 
 #include "stretto/base/error.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 WeightAverage::WeightAverage(const AverageOptions& options, const Tensor& master,
                              std::vector<optim::ParameterPiece> pieces)
@@ -40,4 +40,4 @@ void WeightAverage::add_state(State& state, const std::string& prefix) const {
   }
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -6,7 +6,7 @@
 #include "stretto/optim/parameter_piece.h"
 #include "stretto/tensor/state.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 struct AverageOptions {
   double decay = 0.999;  // in [0, 1)
@@ -36,4 +36,4 @@ class WeightAverage {
   std::vector<optim::ParameterPiece> pieces_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::parallel

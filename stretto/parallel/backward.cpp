@@ -4,7 +4,7 @@
 
 #include "stretto/parallel/engine_parts.h"
 
-namespace stretto {
+namespace stretto::parallel {
 namespace {
 
 bool sums_now(const EngineParts& engine, Reduce reduce) {
@@ -33,4 +33,4 @@ void Backward::close() {
   if (sums_now(engine, reduce_)) engine.reducer.finish();
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace stretto {
+namespace stretto::parallel {
 
 struct EngineParts;
 
@@ -46,4 +46,4 @@ class Backward {
   Reduce reduce_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -1,6 +1,6 @@
 #include "stretto/parallel/data_parallel.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 DataParallel::DataParallel(const Mesh& mesh, const Sharding& sharding)
     : all(mesh.group(Axes::sum)), shard(shards_optimizer(sharding) ? mesh.group(Axes::shard) : all) {
@@ -8,4 +8,4 @@ DataParallel::DataParallel(const Mesh& mesh, const Sharding& sharding)
     replicas = &mesh.group(Axis::dp_replicate);
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -3,7 +3,7 @@
 #include "stretto/comm/mesh.h"
 #include "stretto/strategy/sharding.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 // The ranks that train one model on different data, by what they hold of it under a strategy. REQUIRES: the
 // mesh outlives this.
@@ -15,4 +15,4 @@ struct DataParallel {
   Group* replicas = nullptr;  // Axis::dp_replicate, which hold the same shard; null: there is one copy
 };
 
-}  // namespace stretto
+}  // namespace stretto::parallel

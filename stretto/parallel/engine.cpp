@@ -6,7 +6,7 @@
 #include "stretto/parallel/engine_parts.h"
 #include "stretto/parallel/replicas.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 Engine::Engine(torch::nn::Module& module, const Mesh& mesh, const EngineOptions& options,
                std::unique_ptr<optim::Optimizer> optimizer, const TensorSource* values)
@@ -111,4 +111,4 @@ void Engine::synchronise_buffers() { parts_->synchronise_buffers(); }
 
 bool Engine::buffers_changed() const { return parts_->buffer_versions() != parts_->synchronised_versions; }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

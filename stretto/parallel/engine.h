@@ -13,9 +13,11 @@
 #include "stretto/tensor/state.h"
 
 namespace stretto {
-
 class Mesh;
 class TensorSource;
+}  // namespace stretto
+
+namespace stretto::parallel {
 
 // A step of the optimizer.
 struct StepInput {
@@ -107,4 +109,4 @@ class Engine {
   std::unique_ptr<EngineParts> parts_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -4,7 +4,7 @@
 
 #include "stretto/base/strings.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 std::string describe(const EngineFacts& facts, const std::string& title, const std::string& compute) {
   const char* master = master_dtype(facts.precision) == at::kDouble ? "fp64" : "fp32";
@@ -30,4 +30,4 @@ std::string describe(const EngineFacts& facts, const std::string& title, const s
           : "");
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -10,7 +10,7 @@
 #include "stretto/strategy/memory.h"
 #include "stretto/strategy/sharding.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 // The properties of an engine, which do not change after its construction.
 struct EngineFacts {
@@ -40,4 +40,4 @@ struct EngineFacts {
 // compute dtype.
 std::string describe(const EngineFacts& facts, const std::string& title, const std::string& compute);
 
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -11,7 +11,7 @@
 #include "stretto/parallel/average.h"
 #include "stretto/parallel/parameter_group.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 struct EngineOptions {
   std::string strategy = "ddp";  // a row of sharding.h
@@ -44,4 +44,4 @@ struct EngineOptions {
   OptionNames names = {};
 };
 
-}  // namespace stretto
+}  // namespace stretto::parallel

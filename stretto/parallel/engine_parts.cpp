@@ -10,7 +10,7 @@
 #include "stretto/parallel/replicas.h"
 #include "stretto/tensor/file_memory.h"
 
-namespace stretto {
+namespace stretto::parallel {
 namespace {
 
 bool steps_shards(const DataParallel& ranks, const Sharding& sharding) {
@@ -87,8 +87,8 @@ ArenaOptions make_arena_options(const EngineOptions& options, const Sharding& sh
           .shard = group.rank(),
           .placement = optimizer != nullptr ? optimizer->placement() : optim::Placement::flat,
           .shared_parameters = shared,
-          .holders = holders_of(ranks.all),
-          .shard_holders = ranks.replicas != nullptr ? holders_of(*ranks.replicas) : Holders()};
+          .holders = comm::holders_of(ranks.all),
+          .shard_holders = ranks.replicas != nullptr ? comm::holders_of(*ranks.replicas) : Holders()};
 }
 
 // Parameters lie in the common memory of the group's ranks if `options` shares them.
@@ -276,4 +276,4 @@ EngineMemory EngineParts::measure_memory() const {
           .parameters_are_shared = common};
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -14,8 +14,10 @@
 #include "stretto/parallel/reducer.h"
 
 namespace stretto {
-
 class TensorSource;
+}
+
+namespace stretto::parallel {
 
 // The parts of an engine, which its public classes (engine.h, backward.h, gradient_view.h, weight_view.h)
 // share. Internal to parallel/.
@@ -60,4 +62,4 @@ struct EngineParts {
   void complete_facts();
 };
 
-}  // namespace stretto
+}  // namespace stretto::parallel

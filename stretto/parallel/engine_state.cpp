@@ -2,7 +2,7 @@
 #include "stretto/parallel/engine_parts.h"
 
 // The engine's entries in the state table.
-namespace stretto {
+namespace stretto::parallel {
 
 void Engine::add_state(State& state, const StateNames& names) {
   EngineParts& engine = *parts_;
@@ -28,4 +28,4 @@ void Engine::resume(const State& state, const StateNames& names) {
   if (engine.optimizer != nullptr) engine.optimizer->resume(state, names.optimizer);
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -23,7 +23,7 @@
 #include "stretto/tensor/region_fixture.h"
 #include "stretto/tensor/safetensors.h"
 
-namespace stretto {
+namespace stretto::parallel {
 namespace {
 
 using ::testing::AllOf;
@@ -113,12 +113,12 @@ TEST_P(Strategies, TrainAsOneRankDoes) {
   const EngineOptions options = {
       .strategy = strategy, .precision = parse_precision(precision), .bucket_bytes = 64};
   Trained alone;
-  run_rank_threads(1, [&](Group& group) {
+  comm::run_rank_threads(1, [&](Group& group) {
     EngineOptions ddp = options;
     ddp.strategy = "ddp";
     alone = train(group, ddp, 6);
   });
-  run_rank_threads(ranks, [&](Group& group) {
+  comm::run_rank_threads(ranks, [&](Group& group) {
     const Trained together = train(group, options, 6);
     const double tolerance = options.precision == Precision::bf16 ? 0.02 : 1e-5;
     for (const auto& [name, expected] : alone.weights) {
@@ -155,7 +155,7 @@ TEST(Engine, ReadsParametersFromItsSource) {
     for (const char* precision : {"fp32", "bf16", "fp64"}) {
       for (const bool shares : {true, false}) {
         for (const bool differ : {true, false}) {
-          run_rank_threads(3, [&](Group& group) {
+          comm::run_rank_threads(3, [&](Group& group) {
             Mlp net(7);
             const CountingSource source(differ ? 1 + group.rank() : 1);
             nn::drop_values(net, source, at::kCPU);
@@ -180,7 +180,7 @@ TEST(Engine, ReadsParametersFromItsSource) {
 // All ranks except rank 0, which compares, read only the elements that they hold.
 TEST(Engine, RanksReadTheirPartsOfParameters) {
   for (const bool shares : {true, false}) {
-    run_rank_threads(4, [&](Group& group) {
+    comm::run_rank_threads(4, [&](Group& group) {
       Mlp net;
       const CountingSource source(1);
       const Mesh mesh = mesh_of(group, "fsdp");
@@ -200,7 +200,7 @@ TEST(Engine, RanksReadTheirPartsOfParameters) {
 
 // Values that the source lacks are those of the module, frozen or not.
 TEST(Engine, KeepsParametersThatTheSourceLacks) {
-  run_rank_threads(2, [&](Group& group) {
+  comm::run_rank_threads(2, [&](Group& group) {
     Mlp net(1 + group.rank());
     auto parameters = net.named_parameters();
     const std::string last = parameters.back().key(), first = parameters.front().key();
@@ -219,7 +219,7 @@ TEST(Engine, GivesTheFirstRankTheWeightsAsItReadsThem) {
   for (const char* strategy : {"ddp", "zero1", "zero2", "fsdp", "hsdp"}) {
     for (const char* precision : {"fp32", "bf16"}) {
       for (const bool shares : {true, false}) {
-        run_rank_threads(4, [&](Group& group) {
+        comm::run_rank_threads(4, [&](Group& group) {
           Mlp net;
           const Mesh mesh = mesh_of(group, strategy);
           Engine engine(
@@ -263,7 +263,7 @@ TEST(Engine, WeightsOfAnyStrategyAreTheSameFile) {
   const TempFolder folder;
   const auto saved = [&](const char* strategy, int ranks, bool shares) {
     const auto file = folder.path() / "model.safetensors";
-    run_rank_threads(ranks, [&](Group& group) {
+    comm::run_rank_threads(ranks, [&](Group& group) {
       Mlp net;
       const Mesh mesh = mesh_of(group, strategy);
       Engine engine(net, mesh, {.strategy = strategy, .shared_parameters = shares}, optim::adamw({}));
@@ -284,7 +284,7 @@ TEST(Engine, StateInFilesChangesNoBit) {
   const TempFolder folder;
   for (const char* strategy : {"ddp", "zero1", "zero2", "fsdp"}) {
     for (const bool shares : {true, false}) {
-      run_rank_threads(2, [&](Group& group) {
+      comm::run_rank_threads(2, [&](Group& group) {
         EngineOptions options = {.strategy = strategy, .bucket_bytes = 64, .shared_parameters = shares};
         const Trained in_memory = train(group, options, 4);
         options.offload_optimizer = folder.path();
@@ -301,7 +301,7 @@ TEST(Engine, StateInFilesChangesNoBit) {
 TEST(Engine, RefusesAFolderThatTakesNoState) {
   const TempFolder folder;
   const auto setup = [&](const std::filesystem::path& place) {
-    run_rank_threads(1, [&](Group& group) {
+    comm::run_rank_threads(1, [&](Group& group) {
       Mlp net;
       const Mesh mesh = mesh_of(group);
       const Engine engine(net, mesh, {.offload_optimizer = place}, optim::adamw({}));
@@ -318,7 +318,7 @@ TEST(Engine, RefusesAFolderThatTakesNoState) {
 
 TEST(Engine, NamesWeightsThatAreNotFinite) {
   for (const char* strategy : {"ddp", "zero1", "fsdp"}) {
-    run_rank_threads(3, [&](Group& group) {
+    comm::run_rank_threads(3, [&](Group& group) {
       Mlp net;
       const Mesh mesh = mesh_of(group, strategy);
       Engine engine(net, mesh, {.strategy = strategy, .shared_parameters = false}, optim::adamw({}));
@@ -337,7 +337,7 @@ TEST(Engine, SharedParametersChangeNoBit) {
     for (const Precision precision : {Precision::fp32, Precision::bf16}) {
       NamedTensors shared, gathered;
       for (const bool shares : {true, false}) {
-        run_rank_threads(3, [&](Group& group) {
+        comm::run_rank_threads(3, [&](Group& group) {
           const Trained trained = train(
               group,
               {.strategy = strategy, .precision = precision, .bucket_bytes = 64, .shared_parameters = shares},
@@ -374,10 +374,10 @@ NamedTensors accumulate(Group& group, const std::string& strategy) {
 // Groups of two or three ranks hold a copy each.
 TEST(Engine, AHybridStrategyShardsWithinGroups) {
   Trained alone;
-  run_rank_threads(1, [&](Group& group) { alone = train(group, {.bucket_bytes = 64}, 6); });
+  comm::run_rank_threads(1, [&](Group& group) { alone = train(group, {.bucket_bytes = 64}, 6); });
   for (const auto& [ranks, shard] : {std::pair{4, 2}, {6, 3}, {2, 1}, {2, 2}}) {
     std::vector<int64_t> held(static_cast<size_t>(ranks));
-    run_rank_threads(ranks, [&, ranks = ranks, shard = shard](Group& group) {
+    comm::run_rank_threads(ranks, [&, ranks = ranks, shard = shard](Group& group) {
       const Mesh mesh = mesh_of(group, "hsdp", shard);
       EXPECT_EQ(mesh.size(Axis::dp_replicate), ranks / shard);
       const Trained trained = train(mesh, {.strategy = "hsdp", .bucket_bytes = 64}, 6);
@@ -394,7 +394,7 @@ TEST(Engine, AHybridStrategyShardsWithinGroups) {
 // the axes.
 TEST(Engine, AnyMeshTrainsAsOneRankDoes) {
   Trained alone;
-  run_rank_threads(1, [&](Group& group) { alone = train(group, {.bucket_bytes = 64}, 4); });
+  comm::run_rank_threads(1, [&](Group& group) { alone = train(group, {.bucket_bytes = 64}, 4); });
   constexpr std::array turned = {Axis::tp, Axis::cp, Axis::dp_shard, Axis::dp_replicate, Axis::pp};
   const MeshShape shapes[] = {{.dp_replicate = 4},
                               {.dp_shard = 4},
@@ -408,7 +408,7 @@ TEST(Engine, AnyMeshTrainsAsOneRankDoes) {
     for (const Sharding& row : shardings()) {
       const int64_t parts = shards_optimizer(row) ? shape.size(Axes::shard) : 1;
       std::vector<int64_t> held(static_cast<size_t>(shape.ranks()));
-      run_rank_threads(shape.ranks(), [&](Group& group) {
+      comm::run_rank_threads(shape.ranks(), [&](Group& group) {
         const Mesh mesh(group, shape);
         const Trained trained = train(mesh, {.strategy = row.name, .bucket_bytes = 64}, 4);
         for (const auto& [name, expected] : alone.weights) {
@@ -430,7 +430,7 @@ TEST(Engine, AnyMeshTrainsAsOneRankDoes) {
 }
 
 TEST(Engine, DivergedCopiesAreNamed) {
-  run_rank_threads(4, [](Group& group) {
+  comm::run_rank_threads(4, [](Group& group) {
     Mlp net;
     const Mesh mesh(group, {.dp_replicate = 2, .dp_shard = 2});
     Engine engine(net, mesh, {.strategy = "hsdp"}, optim::adamw({}));
@@ -443,7 +443,7 @@ TEST(Engine, DivergedCopiesAreNamed) {
 }
 
 TEST(Engine, ShardedGradientsAccumulateOverMicroBatches) {
-  run_rank_threads(2, [](Group& group) {
+  comm::run_rank_threads(2, [](Group& group) {
     const NamedTensors expected = accumulate(group, "ddp");
     for (const char* strategy : {"zero1", "zero2", "fsdp"}) {
       for (const auto& [name, tensor] : accumulate(group, strategy))
@@ -454,7 +454,7 @@ TEST(Engine, ShardedGradientsAccumulateOverMicroBatches) {
 
 // An exception leaves a pass unclosed. The other rank does not wait for gradients that are never computed.
 TEST(Engine, APassThatIsNotClosedLeavesZeroGradientsAndKeepsNobodyWaiting) {
-  run_rank_threads(2, [](Group& group) {
+  comm::run_rank_threads(2, [](Group& group) {
     Mlp net;
     const Mesh mesh = mesh_of(group);
     Engine engine(net, mesh, {}, optim::adamw({}));
@@ -479,7 +479,7 @@ TEST(Engine, APassThatIsNotClosedLeavesZeroGradientsAndKeepsNobodyWaiting) {
 }
 
 TEST(Engine, ANonFiniteGradientIsNamedByTheRankThatHoldsIt) {
-  run_rank_threads(2, [](Group& group) {
+  comm::run_rank_threads(2, [](Group& group) {
     Mlp net;
     const Mesh mesh = mesh_of(group, "zero2");
     Engine engine(net, mesh, {.strategy = "zero2"}, optim::adamw({}));
@@ -495,7 +495,7 @@ TEST(Engine, ANonFiniteGradientIsNamedByTheRankThatHoldsIt) {
 
 // A model of one tensor, which the optimizer needs whole: one rank owns all of it, the others nothing.
 TEST(Engine, ARankMayOwnEverything) {
-  run_rank_threads(2, [](Group& group) {
+  comm::run_rank_threads(2, [](Group& group) {
     for (const char* strategy : {"zero1", "zero2"}) {
       for (const Precision precision : {Precision::fp32, Precision::bf16}) {
         torch::nn::Module net;
@@ -524,13 +524,13 @@ TEST(Engine, WithoutSharedMemoryParametersAreGathered) {
         EXPECT_TRUE(at::allclose(tensor, expected.at(name), 1e-5, 1e-6)) << strategy << " " << name;
     }
   };
-  run_rank_threads(2, {}, body, "gloo");
+  comm::run_rank_threads(2, {}, body, "gloo");
 }
 
 TEST(Engine, AShardedOptimizerHoldsItsPartOnly) {
   int64_t whole = 0;
-  run_rank_threads(1, [&](Group& group) { whole = train(group, {}, 1).optimizer_bytes; });
-  run_rank_threads(2, [&](Group& group) {
+  comm::run_rank_threads(1, [&](Group& group) { whole = train(group, {}, 1).optimizer_bytes; });
+  comm::run_rank_threads(2, [&](Group& group) {
     const Trained trained = train(group, {.strategy = "zero1", .precision = Precision::bf16}, 1);
     EXPECT_LE(trained.optimizer_bytes, whole / 2 + 2 * 64);
     const int64_t all = 6 * 7 + 7 + 7 * 3 + 3;
@@ -540,7 +540,7 @@ TEST(Engine, AShardedOptimizerHoldsItsPartOnly) {
 }
 
 TEST(Engine, StartsWithRankZerosTensors) {
-  run_rank_threads(2, [](Group& group) {
+  comm::run_rank_threads(2, [](Group& group) {
     Mlp net(group.rank() + 1);
     const Mesh mesh = mesh_of(group);
     Engine engine(net, mesh, {}, nullptr);
@@ -552,7 +552,7 @@ TEST(Engine, StartsWithRankZerosTensors) {
 }
 
 TEST(Engine, BuffersAreRankZerosInStateAndWeights) {
-  run_rank_threads(2, [](Group& group) {
+  comm::run_rank_threads(2, [](Group& group) {
     Mlp net;
     const Mesh mesh = mesh_of(group);
     Engine engine(net, mesh, {}, optim::sgd({}));
@@ -568,7 +568,7 @@ TEST(Engine, BuffersAreRankZerosInStateAndWeights) {
 }
 
 TEST(Engine, DivergedRanksAreNamed) {
-  run_rank_threads(2, [](Group& group) {
+  comm::run_rank_threads(2, [](Group& group) {
     Mlp net;
     const Mesh mesh = mesh_of(group);
     Engine engine(net, mesh, {}, nullptr);
@@ -588,7 +588,7 @@ TEST(Engine, RefusesParametersThatAreCut) {
       return {{4, 3}, {{.axis = 0, .mine = {{0, 2}}, .largest = 2}}};
     }
   };
-  run_rank_threads(1, [](Group& group) {
+  comm::run_rank_threads(1, [](Group& group) {
     Half half;
     EXPECT_EQ(collect_tensors(half).trainable[0].layout.global, (std::vector<int64_t>{4, 3}));
     const Mesh mesh = mesh_of(group);
@@ -609,7 +609,7 @@ TEST(Sharding, UnknownStrategiesAreNamedWithTheNearest) {
 }
 
 TEST(Engine, AShardedStrategyNeedsAnOptimizerOfStrettos) {
-  run_rank_threads(1, [](Group& group) {
+  comm::run_rank_threads(1, [](Group& group) {
     Mlp net;
     const Mesh mesh = mesh_of(group, "zero1");
     EXPECT_THROW(Engine(net, mesh, {.strategy = "zero1"}, nullptr), ConfigError);
@@ -617,4 +617,4 @@ TEST(Engine, AShardedStrategyNeedsAnOptimizerOfStrettos) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::parallel

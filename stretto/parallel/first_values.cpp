@@ -7,7 +7,7 @@
 #include "stretto/nn/parameter_values.h"
 #include "stretto/parallel/replicas.h"
 
-namespace stretto {
+namespace stretto::parallel {
 namespace {
 
 // Elements of a parameter, and the hash of their values.
@@ -86,4 +86,4 @@ void FirstValues::fill(const NamedTensorList& parameters) const {
     broadcast_tensors(group_, parameters);
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

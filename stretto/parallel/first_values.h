@@ -6,7 +6,7 @@
 #include "stretto/parallel/arena.h"
 #include "stretto/tensor/tensor_source.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 // The first values of a module's parameters, equal on all ranks of a group: those of rank 0. Each rank reads
 // the elements that it holds. Ranks with the same files or seed agree already, and comparing hashes is faster
@@ -33,4 +33,4 @@ class FirstValues {
   const TensorSource* source_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::parallel

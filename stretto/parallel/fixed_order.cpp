@@ -2,7 +2,7 @@
 
 #include <memory>
 
-namespace stretto {
+namespace stretto::parallel {
 namespace {
 
 void sum_into_first(const Tensor& rows, int64_t begin, int64_t end) {
@@ -66,4 +66,4 @@ void FixedOrderSum::restart() {
   open_ = 0;
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

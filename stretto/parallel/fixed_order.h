@@ -9,7 +9,7 @@
 // Sums whose rounding depends only on the number of terms: those of a binary tree, in which the sum of n
 // terms is that of the first n / 2 (rounded down) plus that of the others. If n terms are divided evenly
 // among 2, 4, 8, ... ranks, in order, the sum of the ranks' sums is the sum of all terms.
-namespace stretto {
+namespace stretto::parallel {
 
 // Adds the rows of `rows`, [n, ...], n >= 1. Destroys them.
 Tensor sum_rows_in_fixed_order(const Tensor& rows);
@@ -41,4 +41,4 @@ class FixedOrderSum {
   size_t open_ = 0;
 };
 
-}  // namespace stretto
+}  // namespace stretto::parallel

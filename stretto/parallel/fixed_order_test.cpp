@@ -4,7 +4,7 @@
 
 #include "stretto/comm/rank_threads.h"
 
-namespace stretto {
+namespace stretto::parallel {
 namespace {
 
 // Rows whose sum depends on its order in every few elements.
@@ -56,7 +56,7 @@ TEST(FixedOrder, RanksSumAsOneWould) {
   for (const int ranks : {1, 2, 4}) {
     for (const int64_t elements : {1, 7, 64}) {
       const Tensor terms = terms_of(ranks, elements), expected = sum_of(terms);
-      run_rank_threads(ranks, [&](Group& group) {
+      comm::run_rank_threads(ranks, [&](Group& group) {
         const Tensor mine = terms[group.rank()].clone(), again = mine.clone();
         Work first = sum_in_fixed_order(group, mine), second = sum_in_fixed_order(group, again);
         first.wait();
@@ -69,4 +69,4 @@ TEST(FixedOrder, RanksSumAsOneWould) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -4,7 +4,7 @@
 
 #include "stretto/parallel/arena.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 // The optimizer is bound to pages that are never touched.
 ModelSizes sizes_of(const ModuleTensors& tensors, Precision precision, optim::Optimizer& optimizer) {
@@ -76,4 +76,4 @@ StepForecast forecast_step(const ModelSizes& sizes, const Sharding& row, Precisi
   return step;
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -7,7 +7,7 @@
 #include "stretto/parallel/parameters.h"
 #include "stretto/strategy/memory.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 // `optimizer` has not been bound. The run is assumed to reach all rows of tables.
 ModelSizes sizes_of(const ModuleTensors& tensors, Precision precision, optim::Optimizer& optimizer);
@@ -33,4 +33,4 @@ struct StepForecast {
 StepForecast forecast_step(const ModelSizes& sizes, const Sharding& row, Precision precision,
                            const JobShape& job, double compute, const HardwareRates& rates);
 
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -9,7 +9,7 @@
 #include "stretto/parallel/engine.h"
 #include "stretto/parallel/mesh_fixture.h"
 
-namespace stretto {
+namespace stretto::parallel {
 namespace {
 
 struct Stack : torch::nn::Module {
@@ -26,7 +26,7 @@ TEST_P(Forecasts, AreWhatTheEngineReports) {
   const auto& [strategy, precision_name, ranks, one_host] = GetParam();
   const Precision precision = parse_precision(precision_name);
   const Sharding& row = find_sharding(strategy);
-  run_rank_threads(ranks, [&](Group& group) {
+  comm::run_rank_threads(ranks, [&](Group& group) {
     Stack net;
     const auto unbound = optim::adamw({});
     const ModelSizes sizes = sizes_of(collect_tensors(net), precision, *unbound);
@@ -100,4 +100,4 @@ TEST(Forecast, NamesWhatBindsAStep) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -4,7 +4,7 @@
 
 #include "stretto/parallel/phase.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 GatheredUnits::GatheredUnits(torch::nn::Module& root, Arena& arena, Group& group, bool reshard_after_forward)
     : arena_(arena),
@@ -118,4 +118,4 @@ void GatheredUnits::release(size_t index) {
   buffers_.give_back(std::exchange(unit.buffer, {}));
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -11,7 +11,7 @@
 #include "stretto/parallel/arena.h"
 #include "stretto/parallel/scratch_buffers.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 // The values of sharded parameters: those of a block are gathered before its forward and again before its
 // backward, and released after each; or, without `reshard_after_forward`, kept from a forward with gradients
@@ -65,4 +65,4 @@ class GatheredUnits : public nn::BlockObserver {
   std::array<std::map<const nn::Block*, const nn::Block*>, 2> next_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -14,7 +14,7 @@
 #include "stretto/parallel/engine.h"
 #include "stretto/parallel/mesh_fixture.h"
 
-namespace stretto {
+namespace stretto::parallel {
 namespace {
 
 using ::testing::HasSubstr;
@@ -93,8 +93,8 @@ TEST_P(Gathered, TrainsAsOneRankDoes) {
   const auto [backend, ranks] = GetParam();
   for (const bool checkpointed : {false, true}) {
     Course alone;
-    run_rank_threads(1, [&](Group& group) { alone = run_course(group, {}, checkpointed); });
-    run_rank_threads(
+    comm::run_rank_threads(1, [&](Group& group) { alone = run_course(group, {}, checkpointed); });
+    comm::run_rank_threads(
         ranks, {},
         [&](Group& group) {
           const EngineOptions options = {.strategy = "fsdp", .bucket_bytes = 500, .shared_parameters = false};
@@ -105,7 +105,7 @@ TEST_P(Gathered, TrainsAsOneRankDoes) {
 }
 
 TEST(GatheredUnits, ChangeNoBit) {
-  run_rank_threads(2, [](Group& group) {
+  comm::run_rank_threads(2, [](Group& group) {
     const EngineOptions options = {.strategy = "fsdp", .bucket_bytes = 500};
     const Course shared = run_course(group, options);
     EngineOptions gathered = options;
@@ -131,7 +131,7 @@ bool is_readable(const Tensor& tensor) {
 
 // Units stay gathered from a forward with gradients to its backward; those of an evaluation do not.
 TEST(GatheredUnits, StayUntilBackwardWithoutResharding) {
-  run_rank_threads(4, [](Group& group) {
+  comm::run_rank_threads(4, [](Group& group) {
     Tower net;
     const Mesh mesh = mesh_of(group, "fsdp");
     Engine engine(net, mesh, {.strategy = "fsdp", .shared_parameters = false, .reshard_after_forward = false},
@@ -156,7 +156,7 @@ TEST(GatheredUnits, StayUntilBackwardWithoutResharding) {
 }
 
 TEST(GatheredUnits, SmallBlocksBelongToWhatIsAroundThem) {
-  run_rank_threads(3, [](Group& group) {
+  comm::run_rank_threads(3, [](Group& group) {
     Tower net;  // blocks of 272, 272, 272 and 68 parameters
     const Mesh mesh = mesh_of(group, "fsdp");
     Engine engine(net, mesh, {.strategy = "fsdp", .shared_parameters = false, .min_unit_elements = 100},
@@ -170,7 +170,7 @@ TEST(GatheredUnits, SmallBlocksBelongToWhatIsAroundThem) {
 }
 
 TEST(GatheredUnits, ValuesExistWhileTheirBlockComputes) {
-  run_rank_threads(4, [](Group& group) {
+  comm::run_rank_threads(4, [](Group& group) {
     Tower net;
     const Mesh mesh = mesh_of(group, "fsdp");
     Engine engine(net, mesh, {.strategy = "fsdp", .shared_parameters = false}, optim::adamw({}));
@@ -220,7 +220,7 @@ TEST(GatheredUnits, TiedParametersStay) {
   };
   std::vector<double> norms;
   for (const int ranks : {1, 2}) {
-    run_rank_threads(ranks, [&](Group& group) {
+    comm::run_rank_threads(ranks, [&](Group& group) {
       Pair net;
       const Mesh mesh = mesh_of(group, "fsdp");
       Engine engine(net, mesh, {.strategy = "fsdp", .shared_parameters = false}, optim::adamw({}));
@@ -236,7 +236,7 @@ TEST(GatheredUnits, TiedParametersStay) {
 
 // A block that throws is released, and the next pass gathers again.
 TEST(GatheredUnits, AForwardThatThrowsLeavesThemUsable) {
-  run_rank_threads(2, [](Group& group) {
+  comm::run_rank_threads(2, [](Group& group) {
     Tower net;
     const Mesh mesh = mesh_of(group, "fsdp");
     Engine engine(net, mesh, {.strategy = "fsdp", .shared_parameters = false}, optim::adamw({}));
@@ -248,4 +248,4 @@ TEST(GatheredUnits, AForwardThatThrowsLeavesThemUsable) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::parallel

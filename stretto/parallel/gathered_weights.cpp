@@ -4,7 +4,7 @@
 
 #include "stretto/base/log.h"
 
-namespace stretto {
+namespace stretto::parallel {
 namespace {
 
 constexpr int64_t most = 32 << 10;  // elements per message, of which 64 may wait in shared memory
@@ -90,4 +90,4 @@ void send_weights(const Arena& arena, Group& group) {
   }
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

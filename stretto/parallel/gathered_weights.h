@@ -7,7 +7,7 @@
 #include "stretto/parallel/arena.h"
 #include "stretto/tensor/tensor_source.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 // The master weights of an arena that shards them, on the first rank of its group: values that are read come
 // from the ranks that own them. Each of those calls send_weights(), which returns when this object is
@@ -37,4 +37,4 @@ class GatheredWeights : public ListedSource {
 // Sends the values that the first rank reads.
 void send_weights(const Arena& arena, Group& group);
 
-}  // namespace stretto
+}  // namespace stretto::parallel

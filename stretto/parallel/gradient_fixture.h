@@ -4,7 +4,7 @@
 
 #include <torch/nn/module.h>
 
-namespace stretto {
+namespace stretto::parallel {
 
 // The largest absolute value in the gradients that the module's parameters have on this rank; 0 without any.
 inline double largest_gradient(const torch::nn::Module& module) {
@@ -15,4 +15,4 @@ inline double largest_gradient(const torch::nn::Module& module) {
   return largest;
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

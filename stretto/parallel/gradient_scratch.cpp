@@ -1,6 +1,6 @@
 #include "stretto/parallel/gradient_scratch.h"
 
-namespace stretto {
+namespace stretto::parallel {
 namespace {
 
 bool is_large(const Tensor& memory) { return memory.nbytes() > ScratchBuffers::largest_kept_bytes; }
@@ -62,4 +62,4 @@ void GradientScratch::release(size_t unit, const Range& range) {
     release_pages(of.gradients.slice(0, range.begin - of.elements.begin, range.end - of.elements.begin));
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -5,7 +5,7 @@
 #include "stretto/parallel/arena.h"
 #include "stretto/parallel/scratch_buffers.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 // Memory for the gradients of units that this rank does not own entirely, from the time that backward fills
 // them until they are reduced. Few units need it at a time and blocks have similar sizes, so a few buffers
@@ -38,4 +38,4 @@ class GradientScratch {
   std::map<size_t, Tensor> in_use_;  // by unit
 };
 
-}  // namespace stretto
+}  // namespace stretto::parallel

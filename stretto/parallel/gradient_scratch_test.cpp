@@ -9,7 +9,7 @@
 #include "stretto/nn/sharded.h"
 #include "stretto/parallel/reducer.h"
 
-namespace stretto {
+namespace stretto::parallel {
 namespace {
 
 using Layer = nn::Sharded<nn::Linear>;
@@ -61,7 +61,7 @@ TEST_P(ShardedGradients, EqualThoseOfOneRankInAnyOrderOfUse) {
   Arena whole(collect_tensors(alone).trainable, {.precision = Precision::fp64});
   alone.forward(block_inputs()).backward();
   for (const bool checkpointed : {false, true}) {
-    run_rank_threads(GetParam(), [&](Group& group) {
+    comm::run_rank_threads(GetParam(), [&](Group& group) {
       Blocks net;
       Arena arena = sharded_arena(net, group);
       const size_t open_at_rest = open_units(arena);
@@ -88,7 +88,7 @@ TEST_P(ShardedGradients, EqualThoseOfOneRankInAnyOrderOfUse) {
 
 // A rank without a loss takes part, and gradients of earlier backward passes stay in the shard.
 TEST(GradientScratch, RanksWithoutALossTakePart) {
-  run_rank_threads(2, [](Group& group) {
+  comm::run_rank_threads(2, [](Group& group) {
     Blocks net;
     Arena arena = sharded_arena(net, group);
     Reducer reducer(arena, group, {.bucket_bytes = 1e6, .to_owners = true});
@@ -141,4 +141,4 @@ TEST(GradientScratch, GradientsThatAutogradAllocatedAreMovedIn) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::parallel

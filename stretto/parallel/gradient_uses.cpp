@@ -6,7 +6,7 @@
 
 #include "stretto/nn/activation_checkpoint.h"
 
-namespace stretto {
+namespace stretto::parallel {
 namespace {
 
 using Indices = std::unordered_map<const c10::TensorImpl*, size_t>;
@@ -59,4 +59,4 @@ std::vector<int> count_gradient_uses(const Tensor& root,
   return uses;
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

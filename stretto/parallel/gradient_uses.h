@@ -6,7 +6,7 @@
 
 #include "stretto/tensor/tensor.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 // How often a backward from `root` will add to each parameter's gradient: once if the parameter is in the
 // graph, once more for each block with activation checkpointing that uses it, 0 if it is unused. `index_of`
@@ -19,4 +19,4 @@ std::vector<int> count_gradient_uses(const Tensor& root,
                                      size_t count, std::vector<Tensor>* others = nullptr,
                                      const CheckUse& check = {});
 
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -4,7 +4,7 @@
 
 #include "stretto/parallel/engine_parts.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 double GradientView::norm() const {
   double squares = engine_->reducer.sum_of_squares();
@@ -59,4 +59,4 @@ double clip_scale(double norm, double max_norm) {
   return max_norm > 0 && norm > max_norm ? max_norm / (norm + 1e-6) : 1;
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

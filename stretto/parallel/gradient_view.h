@@ -5,7 +5,7 @@
 
 #include "stretto/tensor/safetensors.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 struct EngineParts;
 
@@ -48,4 +48,4 @@ class GradientView {
 // + 1e-6), or 1 if norm <= max_norm. max_norm 0: no limit.
 double clip_scale(double norm, double max_norm);
 
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -17,7 +17,7 @@
 #include "stretto/cluster/machine/processor.h"
 #include "stretto/nn/layers.h"
 
-namespace stretto {
+namespace stretto::parallel {
 namespace {
 
 using kernels::all_matmul_libraries;
@@ -272,4 +272,4 @@ void MatmulLibraries::resume(const State& state) {
   apply();
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -12,7 +12,7 @@
 #include "stretto/strategy/compute_options.h"
 #include "stretto/tensor/state.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 // The type of the operands of stretto::nn's products in `precision` on CPU: fp32 for bf16 without bf16
 // instructions.
@@ -61,4 +61,4 @@ class MatmulLibraries {
   std::string reason_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::parallel

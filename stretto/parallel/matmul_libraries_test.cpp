@@ -10,7 +10,7 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
 
-namespace stretto {
+namespace stretto::parallel {
 namespace {
 
 using kernels::MatmulChoice;
@@ -41,7 +41,7 @@ class RunProductsTest : public ::testing::Test {
   // Chooses on one rank.
   void choose(const MatmulOptions& options, const std::function<void(MatmulLibraries&)>& check,
               int64_t width = 8) {
-    run_rank_threads(1, [&](Group& group) {
+    comm::run_rank_threads(1, [&](Group& group) {
       MatmulLibraries products(nn::Linear(width, width), options, group);
       check(products);
     });
@@ -90,7 +90,7 @@ TEST_F(RunProductsTest, SmallModelsAreNotMeasured) {
 TEST_F(RunProductsTest, RanksShareWhatRank0Measured) {
   std::array<MatmulChoice, 2> choices;
   std::array<std::string, 2> texts;
-  run_rank_threads(2, [&](Group& group) {
+  comm::run_rank_threads(2, [&](Group& group) {
     const MatmulLibraries products(nn::Linear(512, 512), {.cache = folder_.path(), .timer = equal_times},
                                    group);
     choices[static_cast<size_t>(group.rank())] = products.choice();
@@ -201,4 +201,4 @@ TEST_F(RunProductsTest, WhatAResumedRunCannotTakeOverIsLogged) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -6,7 +6,7 @@
 #include "stretto/comm/mesh.h"
 #include "stretto/strategy/topology.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 // The mesh on which resolve() puts the ranks of one host under a strategy.
 inline Mesh mesh_of(Group& group, const std::string& strategy = "ddp",
@@ -15,4 +15,4 @@ inline Mesh mesh_of(Group& group, const std::string& strategy = "ddp",
               resolve({.strategy = strategy, .dp_shard = dp_shard}, equal_hosts(1, group.size())).shape);
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -14,7 +14,7 @@
 
 // Every optimizer under every strategy takes the steps that it takes on one rank, of parameters and of a
 // table of which each step uses few rows.
-namespace stretto {
+namespace stretto::parallel {
 namespace {
 
 using ::testing::HasSubstr;
@@ -90,7 +90,7 @@ TEST_P(OptimizersAndStrategies, TakeTheStepsOfOneRank) {
     const TwoBlocks net;
     for (const auto& item : net.named_parameters()) before[item.key()] = item.value().detach().clone();
   }
-  run_rank_threads(1, [&](Group& group) {
+  comm::run_rank_threads(1, [&](Group& group) {
     const Mesh mesh = mesh_of(group);
     alone = twenty_steps(mesh, {}, GetParam());
   });
@@ -105,7 +105,7 @@ TEST_P(OptimizersAndStrategies, TakeTheStepsOfOneRank) {
   for (const int ranks : {2, 3, 4}) {
     for (const Sharding& row : shardings()) {
       if (row.hybrid && ranks != 4) continue;
-      run_rank_threads(ranks, [&](Group& group) {
+      comm::run_rank_threads(ranks, [&](Group& group) {
         const Mesh mesh = mesh_of(group, row.name, 2);
         if (GetParam() == "LBFGS" && row.optimizer == Held::sharded) {
           EXPECT_THAT([&] { twenty_steps(mesh, {.strategy = row.name}, GetParam()); },
@@ -164,4 +164,4 @@ INSTANTIATE_TEST_SUITE_P(Registry, OptimizersAndStrategies, ::testing::ValuesIn(
                          [](const auto& name) { return name.param; });
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -13,14 +13,14 @@
 #include "stretto/nn/has_layout.h"
 #include "stretto/nn/layers.h"
 
-namespace stretto {
+namespace stretto::parallel {
 namespace {
 
 void check_trainable(const std::string& name, const Tensor& tensor, at::Device device) {
   if (!tensor.is_floating_point() || tensor.layout() != at::kStrided) {
     throw ConfigError(
         "parameter {} is {}; only dense real floating-point parameters can be trained: freeze it (requires_grad = false) or make it a buffer",
-        name, describe(tensor));
+        name, stretto::describe(tensor));
   }
   if (tensor.device() != device) {
     throw ConfigError(
@@ -160,4 +160,4 @@ ModuleTensors collect_tensors(torch::nn::Module& module, const std::vector<Param
   return tensors;
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

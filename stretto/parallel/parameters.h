@@ -12,7 +12,7 @@
 #include "stretto/parallel/parameter_group.h"
 #include "stretto/tensor/tensor.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 // A trainable parameter.
 struct NamedParameter {
@@ -47,4 +47,4 @@ struct ModuleTensors {
 ModuleTensors collect_tensors(torch::nn::Module& module, const std::vector<ParameterGroup>& groups = {},
                               int64_t min_unit_elements = 0);
 
-}  // namespace stretto
+}  // namespace stretto::parallel

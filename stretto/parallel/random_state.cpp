@@ -14,7 +14,7 @@
 
 #include "stretto/base/hash.h"
 
-namespace stretto {
+namespace stretto::parallel {
 namespace {
 
 // Whether the module is one of `Layers` with p > 0.
@@ -84,4 +84,4 @@ void RandomState::resume(const State& state) const {
   set_random_state({static_cast<const char*>(bytes_.const_data_ptr()), bytes_.nbytes()});
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -6,7 +6,7 @@
 
 #include "stretto/tensor/state.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 // The state of torch's default CPU generator on this rank, which shuffling, initialisation and torch's
 // dropout use. (Dropout of stretto's layers does not use it.)
@@ -40,4 +40,4 @@ class RandomState {
   Tensor bytes_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::parallel

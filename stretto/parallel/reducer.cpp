@@ -11,7 +11,7 @@
 #include "stretto/parallel/gradient_uses.h"
 #include "stretto/parallel/phase.h"
 
-namespace stretto {
+namespace stretto::parallel {
 namespace {
 
 constexpr size_t most_unreleased = 2;  // buckets in scratch memory that are reduced or being so
@@ -359,4 +359,4 @@ bool Reducer::all_finite() const {
   return finite;
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -14,7 +14,7 @@
 #include "stretto/parallel/gradient_scratch.h"
 #include "stretto/parallel/row_table.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 struct ReducerOptions {
   double bucket_bytes = 25 * 1024 * 1024;  // largest bucket
@@ -154,4 +154,4 @@ class Reducer {
   Phase phase_ = Phase::idle;
 };
 
-}  // namespace stretto
+}  // namespace stretto::parallel

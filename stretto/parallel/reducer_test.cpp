@@ -13,7 +13,7 @@
 #include "stretto/nn/activation_checkpoint.h"
 #include "stretto/nn/layers.h"
 
-namespace stretto {
+namespace stretto::parallel {
 namespace {
 
 using ::testing::HasSubstr;
@@ -91,7 +91,7 @@ TEST_P(Reduction, EqualsOneRankThatSawEverything) {
       arena.buffers().grad.zero_();
     }
   };
-  run_rank_threads(setting.ranks, {}, rank, setting.backend);
+  comm::run_rank_threads(setting.ranks, {}, rank, setting.backend);
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, Reduction,
@@ -159,7 +159,7 @@ TEST_P(SparseTable, IsReducedByTheRowsThatAnyRankTouched) {
       EXPECT_TRUE(reducer.tables()[0]->rows().empty());
     }
   };
-  run_rank_threads(ranks, {}, rank, backend);
+  comm::run_rank_threads(ranks, {}, rank, backend);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, SparseTable,
@@ -167,7 +167,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, SparseTable,
 INSTANTIATE_TEST_SUITE_P(Tcp, SparseTable, ::testing::Values(std::pair(2, "tcp")));
 
 TEST(Reducer, ASparseTableThatIsUsedOtherwiseIsNamed) {
-  run_rank_threads(1, [](Group& group) {
+  comm::run_rank_threads(1, [](Group& group) {
     Words net;
     Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp32});
     Reducer reducer(arena, group, {.bucket_bytes = 1e6});
@@ -179,7 +179,7 @@ TEST(Reducer, ASparseTableThatIsUsedOtherwiseIsNamed) {
 }
 
 TEST(Reducer, ARankWithoutAnyRowTakesPart) {
-  run_rank_threads(2, [](Group& group) {
+  comm::run_rank_threads(2, [](Group& group) {
     Words net;
     Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp32});
     Reducer reducer(arena, group, {.bucket_bytes = 1e6});
@@ -193,7 +193,7 @@ TEST(Reducer, ARankWithoutAnyRowTakesPart) {
 
 TEST(Reducer, ARankWithoutSamplesTakesPart) {
   const Tensor expected = expected_gradients();
-  run_rank_threads(2, [&](Group& group) {
+  comm::run_rank_threads(2, [&](Group& group) {
     Net net;
     net.to(at::kDouble);
     Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64});
@@ -207,7 +207,7 @@ TEST(Reducer, ARankWithoutSamplesTakesPart) {
 }
 
 TEST(Reducer, BackwardAroundTheEngineIsRefused) {
-  run_rank_threads(1, [&](Group& group) {
+  comm::run_rank_threads(1, [&](Group& group) {
     Net net;
     net.to(at::kDouble);
     Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64});
@@ -222,7 +222,7 @@ TEST(Reducer, BackwardAroundTheEngineIsRefused) {
 }
 
 TEST(Reducer, UndeclaredCheckpointParametersAreRefusedByName) {
-  run_rank_threads(1, [&](Group& group) {
+  comm::run_rank_threads(1, [&](Group& group) {
     Net net;
     net.to(at::kDouble);
     Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64});
@@ -238,7 +238,7 @@ TEST(Reducer, UndeclaredCheckpointParametersAreRefusedByName) {
 }
 
 TEST(Reducer, NonFiniteGradientsAreNamed) {
-  run_rank_threads(1, [&](Group& group) {
+  comm::run_rank_threads(1, [&](Group& group) {
     Net net;
     Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp32});
     Reducer reducer(arena, group, {.bucket_bytes = 1e6});
@@ -304,7 +304,7 @@ TEST(Arena, DroppedGradientsAreBoundAgainAsZeros) {
 }
 
 TEST(Reducer, CountsUsesAndNamesForeignLeaves) {
-  run_rank_threads(1, [&](Group& group) {
+  comm::run_rank_threads(1, [&](Group& group) {
     Net net;
     net.to(at::kDouble);
     Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64});
@@ -365,7 +365,7 @@ TEST(Reducer, ABackwardThatThrowsLeavesItUsable) {
     }
   };
   const Tensor expected = expected_gradients();
-  run_rank_threads(2, [&](Group& group) {
+  comm::run_rank_threads(2, [&](Group& group) {
     Net net;
     net.to(at::kDouble);
     Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64});
@@ -399,4 +399,4 @@ TEST(CollectTensors, RefusesWhatCannotBeTrained) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -4,7 +4,7 @@
 
 #include "stretto/base/hash.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 namespace {
 
@@ -60,4 +60,4 @@ std::optional<DivergentRank> first_divergent_rank(Group& group, uint64_t checksu
   return std::nullopt;
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

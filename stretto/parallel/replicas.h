@@ -6,7 +6,7 @@
 #include "stretto/comm/group.h"
 #include "stretto/parallel/parameters.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 // Broadcasts and comparisons of tensors that are replicated on all ranks of a group.
 
@@ -24,4 +24,4 @@ struct DivergentRank {
 };
 std::optional<DivergentRank> first_divergent_rank(Group& group, uint64_t checksum, int part = 0);
 
-}  // namespace stretto
+}  // namespace stretto::parallel

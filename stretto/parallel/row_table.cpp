@@ -4,7 +4,7 @@
 
 #include "stretto/kernels/sum_of_squares.h"
 
-namespace stretto {
+namespace stretto::parallel {
 namespace {
 
 std::span<const int64_t> span_of(const Tensor& ids) {
@@ -122,4 +122,4 @@ void RowTable::forget_rows() {
   rows_.clear();
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -8,7 +8,7 @@
 #include "stretto/nn/row_observer.h"
 #include "stretto/parallel/arena.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 // The gradient of an embedding table in the arena, of which a step touches few rows: reduction, norm and
 // zeroing are restricted to these. All ranks first agree on the union of rows that they touched.
@@ -69,4 +69,4 @@ class RowTable : public nn::RowObserver {
   std::function<void(std::span<const int64_t>)> on_read_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -10,7 +10,7 @@
 #include "stretto/parallel/gradient_fixture.h"
 #include "stretto/parallel/mesh_fixture.h"
 
-namespace stretto {
+namespace stretto::parallel {
 namespace {
 
 // A table of rows that no shard boundary respects, and a block.
@@ -76,7 +76,7 @@ TEST_P(RowsOfShards, AreReducedToTheSumsOfWholeTables) {
                            .precision = parse_precision(precision),
                            .bucket_bytes = 100,
                            .shared_parameters = shared};
-  run_rank_threads(ranks, [&](Group& group) {
+  comm::run_rank_threads(ranks, [&](Group& group) {
     const RowsTrained by_rows = train_rows(group, options);
     EngineOptions dense = options;
     dense.lazy_rows = false;
@@ -92,7 +92,7 @@ TEST_P(RowsOfShards, OfABackwardThatWasNotReducedAreZeroedToo) {
   const auto& [strategy, precision, ranks, shared] = GetParam();
   const EngineOptions options = {
       .strategy = strategy, .precision = parse_precision(precision), .shared_parameters = shared};
-  run_rank_threads(ranks, [&](Group& group) {
+  comm::run_rank_threads(ranks, [&](Group& group) {
     Lookups net;
     const Mesh mesh = mesh_of(group, options.strategy);
     Engine engine(net, mesh, options, optim::adamw({}));
@@ -115,7 +115,7 @@ TEST_P(RowsOfShards, OfABackwardThatWasNotReducedAreZeroedToo) {
 
 TEST(RowTable, CopiesOfAHybridStrategyAreSummedWhole) {
   for (const int shard : {1, 2}) {
-    run_rank_threads(4, [&](Group& group) {
+    comm::run_rank_threads(4, [&](Group& group) {
       const Mesh mesh = mesh_of(group, "hsdp", shard);
       Lookups net;
       Engine engine(net, mesh, {.strategy = "hsdp"}, optim::adamw({}));
@@ -130,4 +130,4 @@ INSTANTIATE_TEST_SUITE_P(Strategies, RowsOfShards,
                                             ::testing::Bool()));
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -5,7 +5,7 @@
 
 #include "stretto/tensor/tensor.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 // Keeps buffers that are needed repeatedly, for a short time and in similar sizes.
 class ScratchBuffers {
@@ -35,4 +35,4 @@ class ScratchBuffers {
   std::multimap<int64_t, Tensor> free_;  // by size
 };
 
-}  // namespace stretto
+}  // namespace stretto::parallel

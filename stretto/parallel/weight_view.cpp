@@ -10,7 +10,7 @@
 #include "stretto/parallel/replicas.h"
 #include "stretto/tensor/finite.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 AveragedWeights::AveragedWeights(EngineParts* engine) : engine_(engine) {
   if (engine_ != nullptr) engine_->swap_average();
@@ -110,4 +110,4 @@ uint64_t WeightView::fingerprint() const {
   return hash64({reinterpret_cast<const char*>(elements.data()), elements.size() * sizeof(uint16_t)});
 }
 
-}  // namespace stretto
+}  // namespace stretto::parallel

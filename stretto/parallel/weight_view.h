@@ -7,7 +7,7 @@
 
 #include "stretto/tensor/tensor_source.h"
 
-namespace stretto {
+namespace stretto::parallel {
 
 struct EngineParts;
 
@@ -60,4 +60,4 @@ class WeightView {
   EngineParts* engine_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::parallel

@@ -11,7 +11,7 @@
 #include "stretto/serve/served_model.h"
 #include "stretto/tensor/safetensors.h"
 
-namespace stretto {
+namespace stretto::serve {
 namespace {
 
 using ::testing::HasSubstr;
@@ -95,4 +95,4 @@ TEST(AddedHead, IsFoundByItsName) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::serve

@@ -5,7 +5,7 @@
 #include "stretto/base/error.h"
 #include "stretto/serve/entity_finder.h"
 
-namespace stretto {
+namespace stretto::serve {
 namespace {
 
 size_t best_of(const std::vector<double>& scores) {
@@ -126,4 +126,4 @@ std::vector<Entity> find_entities(std::span<const TaggedToken> tokens, const std
   return entities;
 }
 
-}  // namespace stretto
+}  // namespace stretto::serve

@@ -4,7 +4,7 @@
 #include "stretto/base/error.h"
 #include "stretto/serve/entity_finder.h"
 
-namespace stretto {
+namespace stretto::serve {
 namespace {
 
 using ::testing::ElementsAre;
@@ -76,4 +76,4 @@ TEST(Entities, TagsOfTheBestSequenceCount) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::serve

@@ -8,7 +8,7 @@
 #include "stretto/text/copy_tokenizer.h"
 #include "stretto/text/utf8.h"
 
-namespace stretto {
+namespace stretto::serve {
 namespace {
 
 // Converts offsets in words to offsets in the text, in which a space follows each word.
@@ -235,4 +235,4 @@ PipelineType token_classification_pipeline() {
           .make = make_pipeline<EntityFinder>};
 }
 
-}  // namespace stretto
+}  // namespace stretto::serve

@@ -11,7 +11,7 @@
 #include "stretto/data/features/words.h"
 #include "stretto/serve/served_model.h"
 
-namespace stretto {
+namespace stretto::serve {
 
 // A token of a text, or a word if the model tags whole words, with the model's probabilities of its tags.
 struct TaggedToken {
@@ -82,4 +82,4 @@ class EntityFinder : public Pipeline {
 
 PipelineType token_classification_pipeline();  // for the registry
 
-}  // namespace stretto
+}  // namespace stretto::serve

@@ -19,7 +19,7 @@
 #include "stretto/text/copy_tokenizer.h"
 
 // The features of equal inputs are the same in training and in serving: ids, types, positions and windows.
-namespace stretto {
+namespace stretto::serve {
 namespace {
 
 // Keeps its batches, and finds nothing in them.
@@ -68,7 +68,7 @@ class Features : public ::testing::TestWithParam<std::string> {  // a tokenizer 
   text::Tokenizer tokenizer_of_training(const std::string& task) const {
     Recipe recipe;
     recipe.task = task;
-    return load_tokenizer(recipe, folder_.path());
+    return tasks::load_tokenizer(recipe, folder_.path());
   }
 
   // The batch that a pipeline makes of the inputs, from which records_ are computed.
@@ -215,4 +215,4 @@ INSTANTIATE_TEST_SUITE_P(Tokenizers, Features, ::testing::Values("uncased.txt", 
                          [](const auto& info) { return info.param.substr(0, info.param.find('.')); });
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::serve

@@ -8,7 +8,7 @@
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 
-namespace stretto {
+namespace stretto::serve {
 namespace {
 
 constexpr size_t most_json_bytes = size_t{256} << 20;
@@ -119,4 +119,4 @@ void read_inputs(LineReader& source, InputFormat format, const InputParser& pars
   }
 }
 
-}  // namespace stretto
+}  // namespace stretto::serve

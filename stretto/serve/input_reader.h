@@ -6,7 +6,7 @@
 #include "stretto/base/line_reader.h"
 #include "stretto/serve/pipeline_input.h"
 
-namespace stretto {
+namespace stretto::serve {
 
 // text: one input per line. jsonl: one JSON value per line; blank lines do not count. json: one JSON value.
 enum class InputFormat { text, json, jsonl };
@@ -19,4 +19,4 @@ InputFormat format_of(const std::filesystem::path& path, const OptionNames& name
 // malformed input; json is checked whole before the first call.
 void read_inputs(LineReader& source, InputFormat format, const InputParser& parser, const UseInput& use);
 
-}  // namespace stretto
+}  // namespace stretto::serve

@@ -8,7 +8,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/serve/input_reader.h"
 
-namespace stretto {
+namespace stretto::serve {
 namespace {
 
 using ::testing::ElementsAre;
@@ -165,4 +165,4 @@ TEST(InputReader, FormatsByExtension) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::serve

@@ -14,7 +14,7 @@
 #include "stretto/model_config/config_json.h"
 #include "stretto/tensor/safetensors.h"
 
-namespace stretto {
+namespace stretto::serve {
 namespace {
 
 using ::testing::HasSubstr;
@@ -298,4 +298,4 @@ TEST(Pipeline, RefusesModelsWithoutAHeadItKnows) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::serve

@@ -10,7 +10,7 @@
 #include "stretto/model_config/heads.h"
 #include "stretto/text/utf8.h"
 
-namespace stretto {
+namespace stretto::serve {
 namespace {
 
 // Hugging Face's defaults, in tokens.
@@ -208,4 +208,4 @@ PipelineType question_answering_pipeline() {
           .make = make_pipeline<QuestionAnswerer>};
 }
 
-}  // namespace stretto
+}  // namespace stretto::serve

@@ -9,7 +9,7 @@
 #include "stretto/data/features/answers.h"
 #include "stretto/serve/served_model.h"
 
-namespace stretto {
+namespace stretto::serve {
 
 // Answers questions from their contexts with a model folder, as Hugging Face's question-answering pipeline
 // does: contexts are split into windows of up to 384 tokens; consecutive windows share 128 tokens, but at
@@ -48,4 +48,4 @@ class QuestionAnswerer : public Pipeline {
 
 PipelineType question_answering_pipeline();  // for the registry
 
-}  // namespace stretto
+}  // namespace stretto::serve

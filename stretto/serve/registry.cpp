@@ -11,9 +11,9 @@ namespace stretto {
 
 const PipelineRegistry& bundled_pipelines() {
   static const PipelineRegistry pipelines("a model head", {
-                                                              text_classification_pipeline(),
-                                                              token_classification_pipeline(),
-                                                              question_answering_pipeline(),
+                                                              serve::text_classification_pipeline(),
+                                                              serve::token_classification_pipeline(),
+                                                              serve::question_answering_pipeline(),
                                                           });
   return pipelines;
 }

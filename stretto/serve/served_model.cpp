@@ -7,7 +7,7 @@
 #include "stretto/tensor/finite.h"
 #include "stretto/tensor/vector_math.h"
 
-namespace stretto {
+namespace stretto::serve {
 namespace {
 
 NamedTensors weights_of(const TextModel& model) {
@@ -41,7 +41,7 @@ ServedModel::ServedModel(const std::filesystem::path& path, const std::string& h
         folder, nonfinite, options.names("allow_nonfinite"));
   }
   if (options.choose_matmul_libraries)
-    MatmulLibraries(*model, {.dtype = options.dtype, .cache = user_cache_folder()});
+    parallel::MatmulLibraries(*model, {.dtype = options.dtype, .cache = user_cache_folder()});
 }
 
 void ServedModel::require_finite(const Tensor& logits, const std::string& text) const {
@@ -50,4 +50,4 @@ void ServedModel::require_finite(const Tensor& logits, const std::string& text) 
                   text.substr(0, 80));
 }
 
-}  // namespace stretto
+}  // namespace stretto::serve

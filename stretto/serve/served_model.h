@@ -7,7 +7,7 @@
 #include "stretto/serve/pipeline.h"
 #include "stretto/text/tokenizer.h"
 
-namespace stretto {
+namespace stretto::serve {
 
 // A trained model folder, loaded for inference; the common part of pipelines.
 struct ServedModel {
@@ -29,4 +29,4 @@ struct ServedModel {
   int64_t pad_to_multiple_of;
 };
 
-}  // namespace stretto
+}  // namespace stretto::serve

@@ -10,7 +10,7 @@
 #include "stretto/model_config/problem_type.h"
 #include "stretto/serve/served_model.h"
 
-namespace stretto {
+namespace stretto::serve {
 namespace {
 
 InputKind kind_of(std::optional<bool> pairs) {
@@ -119,4 +119,4 @@ PipelineType text_classification_pipeline() {
           .make = make_pipeline<TextClassifier>};
 }
 
-}  // namespace stretto
+}  // namespace stretto::serve

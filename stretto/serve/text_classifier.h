@@ -10,12 +10,15 @@
 #include "stretto/serve/pipeline.h"
 
 namespace stretto {
-
 namespace text {
 struct Encoding;
 }
-struct ServedModel;
 enum class ProblemType;
+}  // namespace stretto
+
+namespace stretto::serve {
+
+struct ServedModel;
 
 // A text classifier from a model folder.
 class TextClassifier : public Pipeline {
@@ -54,4 +57,4 @@ class TextClassifier : public Pipeline {
 
 PipelineType text_classification_pipeline();  // for the registry
 
-}  // namespace stretto
+}  // namespace stretto::serve

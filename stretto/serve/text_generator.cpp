@@ -54,11 +54,11 @@ struct TextGenerator::State {
         served(checked(folder, options), heads::causal_language_model, loading(options), models),
         generator(parts()) {}
 
-  GeneratorParts parts() {
+  generate::GeneratorParts parts() {
     if (options.generation.eos_token_id.empty()) {
       if (const auto end = served.tokenizer.eos_id()) options.generation.eos_token_id = {*end};
     }
-    SearchEvents events;
+    generate::SearchEvents events;
     if (!options.stop.empty()) {
       events.is_end = [this](int64_t prompt, const std::vector<int32_t>& tokens) {
         return texts.at(prompt).stream.is_stopped(tokens);
@@ -108,16 +108,16 @@ struct TextGenerator::State {
   // A prompt that is being continued.
   struct Text {
     std::string prompt;
-    TextStream stream;
+    serve::TextStream stream;
     std::vector<int32_t> tokens = {};  // of the first continuation
     size_t shown = 0;                  // bytes of its text
   };
 
   TextGeneratorOptions options;
-  ServedModel served;
+  serve::ServedModel served;
   std::map<int64_t, Text> texts;
   int64_t added = 0;
-  Generator generator;
+  generate::Generator generator;
 };
 
 TextGenerator::TextGenerator(const std::filesystem::path& folder, TextGeneratorOptions options,
@@ -133,8 +133,8 @@ void TextGenerator::require(const std::string& text) const {
 void TextGenerator::add(const std::string& text) {
   std::vector<int32_t> ids = state_->prompt_ids(text);
   state_->generator.require_prompt(ids);
-  state_->texts.emplace(state_->added++,
-                        State::Text{text, TextStream(state_->served.tokenizer, ids, state_->options.stop)});
+  state_->texts.emplace(state_->added++, State::Text{text, serve::TextStream(state_->served.tokenizer, ids,
+                                                                             state_->options.stop)});
   state_->generator.add(std::move(ids));
 }
 

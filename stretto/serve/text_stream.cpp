@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace stretto {
+namespace stretto::serve {
 namespace {
 
 constexpr std::string_view replacement = "\xEF\xBF\xBD";  // U+FFFD, of bytes that are no character
@@ -55,4 +55,4 @@ std::string TextStream::settled(std::span<const int32_t> new_tokens) const {
   return shown;
 }
 
-}  // namespace stretto
+}  // namespace stretto::serve

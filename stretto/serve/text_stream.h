@@ -7,7 +7,7 @@
 
 #include "stretto/text/tokenizer.h"
 
-namespace stretto {
+namespace stretto::serve {
 
 // The text that a model adds to a prompt, as its tokens arrive.
 class TextStream {
@@ -37,4 +37,4 @@ class TextStream {
   std::vector<std::string> stop_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::serve

@@ -7,7 +7,7 @@
 
 #include "stretto/base/utf8.h"
 
-namespace stretto {
+namespace stretto::serve {
 namespace {
 
 const std::filesystem::path tokenizers = std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/tokenizer";
@@ -68,4 +68,4 @@ TEST(TextStream, TextsEndInFrontOfStopStrings) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::serve

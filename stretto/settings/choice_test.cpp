@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/settings/check_settings.h"
 #include "stretto/settings/describe.h"
 #include "stretto/settings/read.h"
 #include "stretto/settings/yaml.h"

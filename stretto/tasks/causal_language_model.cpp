@@ -6,7 +6,7 @@
 #include "stretto/base/error.h"
 #include "stretto/model_config/heads.h"
 
-namespace stretto {
+namespace stretto::tasks {
 namespace {
 
 // Rows whose logits are in memory at a time during evaluation.
@@ -67,4 +67,4 @@ Metrics CausalLanguageModel::metrics(const Tensor& rows) const {
   return metrics;
 }
 
-}  // namespace stretto
+}  // namespace stretto::tasks

@@ -2,7 +2,7 @@
 
 #include "stretto/tasks/model_module.h"
 
-namespace stretto {
+namespace stretto::tasks {
 
 // Trains a causal decoder to predict each next token, on the packed batches of a data::BlockDataset.
 class CausalLanguageModel : public ModelModule {
@@ -31,4 +31,4 @@ class CausalLanguageModel : public ModelModule {
   double bytes_per_token_ = 0;
 };
 
-}  // namespace stretto
+}  // namespace stretto::tasks

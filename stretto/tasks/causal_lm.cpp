@@ -17,7 +17,7 @@
 #include "stretto/token_corpus/windows.h"
 #include "stretto/trainer/folder/run_folder.h"
 
-namespace stretto {
+namespace stretto::tasks {
 namespace {
 
 using token_corpus::Blocks;
@@ -184,7 +184,7 @@ TestResults CausalLm::write_results(const TextSource&, const CausalLanguageModel
     if (row[i][1] > 0) record["loss"] = row[i][0] / row[i][1];
     lines += record.dump() + "\n";
   }
-  RunFolder(recipe_.output).write_text("losses.jsonl", lines);
+  trainer::RunFolder(recipe_.output).write_text("losses.jsonl", lines);
   return {nlohmann::ordered_json(metrics), {}};
 }
 
@@ -194,4 +194,4 @@ std::unique_ptr<Task> make_causal_lm(const TaskContext& context) {
   return std::make_unique<CausalLm>(context);
 }
 
-}  // namespace stretto
+}  // namespace stretto::tasks

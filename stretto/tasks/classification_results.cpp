@@ -10,7 +10,7 @@
 #include "stretto/metrics/multi_label.h"
 #include "stretto/nn/losses.h"
 
-namespace stretto {
+namespace stretto::tasks {
 namespace {
 
 template <class T>
@@ -206,4 +206,4 @@ std::vector<int64_t> ClassificationResults::most_wrong() const {
   return samples;
 }
 
-}  // namespace stretto
+}  // namespace stretto::tasks

@@ -10,7 +10,7 @@
 #include "stretto/tensor/batch.h"
 #include "stretto/trainer/api/module.h"
 
-namespace stretto {
+namespace stretto::tasks {
 
 // How a sequence classification is trained and evaluated.
 struct ClassificationSettings {
@@ -67,4 +67,4 @@ class ClassificationResults {
   bool has_labels_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::tasks

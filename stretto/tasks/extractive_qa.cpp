@@ -7,7 +7,7 @@
 #include "stretto/metrics/squad.h"
 #include "stretto/model_config/heads.h"
 
-namespace stretto {
+namespace stretto::tasks {
 namespace {
 
 // Half of the cross entropies of start and end, [B].
@@ -117,4 +117,4 @@ nlohmann::ordered_json squad_scores(const corpus::QuestionSet& questions,
   return metrics::squad_v2(questions, predictions, &odds, std::numeric_limits<double>::infinity());
 }
 
-}  // namespace stretto
+}  // namespace stretto::tasks

@@ -7,7 +7,7 @@
 #include "stretto/tasks/model_module.h"
 #include "stretto/tasks/span_answers.h"
 
-namespace stretto {
+namespace stretto::tasks {
 
 // Fine-tunes a model with two scores for each token, whether the answer begins and whether it ends there, on
 // the packed batches of a data::QuestionDataset (Devlin et al. 2019, section 4.2).
@@ -56,4 +56,4 @@ Tensor scores_by_sequence(const Tensor& logits, const Batch& batch);
 Tensor best_tokens(const Tensor& scores, int64_t n_best);
 WindowScores window_scores(std::span<const double> row);
 
-}  // namespace stretto
+}  // namespace stretto::tasks

@@ -49,7 +49,7 @@ std::vector<std::string> FineTuningProgram::labels_of_trained_model() const {
 }
 
 text::Tokenizer FineTuningProgram::load_tokenizer(const std::filesystem::path& folder) const {
-  return stretto::load_tokenizer(recipe_, folder);
+  return tasks::load_tokenizer(recipe_, folder);
 }
 
 void FineTuningProgram::check_inputs(const text::Tokenizer& tokenizer, const TextModel& model,
@@ -57,13 +57,13 @@ void FineTuningProgram::check_inputs(const text::Tokenizer& tokenizer, const Tex
   std::vector<Input> inputs = inputs_of(tokenizer, model);
   for (const ReadFile& file : files)
     inputs.push_back({file.setting, "contents " + file.content_hash, file.name});
-  require_same_inputs(mesh_.world(), inputs);
+  trainer::require_same_inputs(mesh_.world(), inputs);
   check_fit(recipe_, tokenizer, model, max_length(model));
 }
 
 void FineTuningProgram::ship_tokenizer(ModelModule& module, const std::filesystem::path& folder,
                                        const text::Tokenizer& tokenizer) const {
-  module.ship_tokenizer(folder, tokenizer.lowercase(), prefix_space(recipe_));
+  module.ship_tokenizer(folder, tokenizer.lowercase(), tasks::prefix_space(recipe_));
 }
 
 FitResult FineTuningProgram::fit(Module& module, const data::Dataset& train, const data::Dataset* validation,
@@ -78,12 +78,12 @@ FitResult FineTuningProgram::fit(Module& module, const data::Dataset& train, con
 Tensor FineTuningProgram::evaluate(Module& module, const data::Dataset& dataset) const {
   read_parameters(module);
   const auto start = std::chrono::steady_clock::now();
-  const Evaluation evaluation = evaluate_alone(recipe_, trained_model().string(), module, dataset, mesh_,
-                                               device_, EvaluationStep::validation);
+  const trainer::Evaluation evaluation = evaluate_alone(recipe_, trained_model().string(), module, dataset,
+                                                        mesh_, device_, trainer::EvaluationStep::validation);
   const double seconds = seconds_since(start);
-  const int64_t batch = evaluation_batch_size(recipe_) * mesh_.size(Axes::data);
+  const int64_t batch = trainer::evaluation_batch_size(recipe_) * mesh_.size(Axes::data);
   if (is_first()) {
-    RunFolder(recipe_.output)
+    trainer::RunFolder(recipe_.output)
         .write_json("test_summary.json", {{"samples", dataset.size()},
                                           {"steps", (dataset.size() + batch - 1) / batch},
                                           {"seconds", seconds},
@@ -102,13 +102,13 @@ void FineTuningProgram::require_finite_loss(const Metrics& metrics) const {
 
 void FineTuningProgram::record(const TestResults& results, const Metrics& metrics,
                                const std::string& file) const {
-  const RunFolder folder(recipe_.output);
+  const trainer::RunFolder folder(recipe_.output);
   if (metrics.empty()) {
     log::info("{} {}: predictions only", file, names_.unlabelled);
     std::filesystem::remove(folder.path() / "test_results.json");  // from other data
   } else {
     folder.write_json("test_results.json", results.record);
-    log::info("test       {}", metrics_text(metrics));
+    log::info("test       {}", trainer::metrics_text(metrics));
     for (const std::string& line : results.lines)
       if (!line.empty()) log::info("{}", line);
   }

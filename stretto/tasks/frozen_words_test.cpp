@@ -11,7 +11,7 @@
 #include "stretto/nn/parameter_values.h"
 #include "stretto/tasks/kept_states.h"
 
-namespace stretto {
+namespace stretto::tasks {
 namespace {
 
 const std::filesystem::path of_transformer =
@@ -74,7 +74,7 @@ class CountingModel : public FrozenStates {
 TEST(KeptStates, AreComputedOnceAndTheSameAsWithoutStorage) {
   const TempFolder cache;
   const auto dataset = dataset_in_context({}, cache);
-  run_rank_threads(1, [&](Group& group) {
+  comm::run_rank_threads(1, [&](Group& group) {
     const Mesh mesh(group, {.dp_replicate = group.size()});
     KeptStates none(StateStorage::none, dataset.words(), 2, at::kFloat, mesh, at::kCPU),
         kept(StateStorage::cpu, dataset.words(), 2, at::kFloat, mesh, at::kCPU),
@@ -104,7 +104,7 @@ TEST(KeptStates, AreComputedOnceAndTheSameAsWithoutStorage) {
 TEST(KeptStates, AreCommonToTheRanksOfAHost) {
   const TempFolder cache;
   const auto dataset = dataset_in_context({}, cache);
-  run_rank_threads(2, [&](Group& group) {
+  comm::run_rank_threads(2, [&](Group& group) {
     const Mesh mesh(group, {.dp_replicate = group.size()});
     KeptStates kept(StateStorage::cpu, dataset.words(), 2, at::kFloat, mesh, at::kCPU);
     const CountingModel model(0.25);
@@ -128,7 +128,7 @@ TEST(KeptStates, OfATagger) {
   nn::fill_parameters(*model, *initial_values(*model, 1));
   const FrozenStates& states = *model->capabilities().frozen_states;
   at::NoGradGuard no_grad;
-  run_rank_threads(1, [&](Group& group) {
+  comm::run_rank_threads(1, [&](Group& group) {
     const Mesh mesh(group, {.dp_replicate = group.size()});
     KeptStates kept(StateStorage::cpu, dataset.words(), states.width(), at::kFloat, mesh, at::kCPU);
     const Batch batch = whole_batch(dataset);
@@ -146,4 +146,4 @@ TEST(KeptStates, OfATagger) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::tasks

@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-namespace stretto {
+namespace stretto::tasks {
 namespace {
 
 // Sequence b of a packed batch of whole words, as a batch of its own.
@@ -65,4 +65,4 @@ void KeptStates::add_to(Batch& batch, const FrozenStates& model, const nn::Conte
   batch.tensors["frozen_states"] = at::cat(parts).to(batch.at("input_ids").device());
 }
 
-}  // namespace stretto
+}  // namespace stretto::tasks

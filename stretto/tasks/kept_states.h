@@ -8,7 +8,7 @@
 #include "stretto/config/tasks/token_classification.h"
 #include "stretto/models/text_model.h"
 
-namespace stretto {
+namespace stretto::tasks {
 
 // The frozen states of the words of a dataset's samples (FrozenStates), computed when a sample is first used.
 // The states of each sample are computed separately: the rounding of a matrix product depends on its number
@@ -34,4 +34,4 @@ class KeptStates {
   Tensor known_;                 // [samples] int64 on the CPU: 1 where the states exist
 };
 
-}  // namespace stretto
+}  // namespace stretto::tasks

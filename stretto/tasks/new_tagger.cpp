@@ -25,7 +25,7 @@
 #include "stretto/text/tokenizer.h"
 #include "stretto/text/utf8.h"
 
-namespace stretto {
+namespace stretto::tasks {
 namespace {
 
 constexpr const char* unknown_word = "<unk>";
@@ -218,4 +218,4 @@ std::filesystem::path make_new_tagger(const Recipe& recipe, const corpus::Tagged
   return folder;
 }
 
-}  // namespace stretto
+}  // namespace stretto::tasks

@@ -6,7 +6,7 @@
 #include "stretto/corpus/tagged.h"
 #include "stretto/model_config/sequence_tagger.h"
 
-namespace stretto {
+namespace stretto::tasks {
 
 // The folder that a new sequence tagger starts from (config/tasks/new_tagger.h): config.json; tokenizer.json
 // with the vocabulary, the words of the file of word vectors, or of `train`; the word vectors, if there is
@@ -16,4 +16,4 @@ namespace stretto {
 // exist. Logs what it holds. REQUIRES: is_new_tagger(recipe.model).
 std::filesystem::path make_new_tagger(const Recipe& recipe, const corpus::TaggedCorpus& train);
 
-}  // namespace stretto
+}  // namespace stretto::tasks

@@ -15,7 +15,7 @@
 #include "stretto/trainer/api/trainer.h"
 #include "stretto/trainer/run/training_run.h"
 
-namespace stretto {
+namespace stretto::tasks {
 namespace {
 
 const std::filesystem::path golden = std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden";
@@ -134,7 +134,7 @@ TEST_P(TrainingParity, TwentyStepsMatchTheReference) {
   const auto reference = SafetensorsFile(golden / wanted.folder / "golden.safetensors").load_all();
   const GoldenBatches dataset(reference);
   const TempFolder output;
-  run_rank_threads(wanted.ranks, [&](Group& group) {
+  comm::run_rank_threads(wanted.ranks, [&](Group& group) {
     Recipe recipe = parity_recipe(golden / wanted.folder, precision);
     recipe.output = output.path();
     recipe.training.grad_accumulation_steps = wanted.accumulation;
@@ -147,16 +147,16 @@ TEST_P(TrainingParity, TwentyStepsMatchTheReference) {
     }
     const auto module = make_module(wanted.head, recipe.model, wanted.settings);
     const Mesh mesh = make_mesh(recipe, group);
-    Trackers trackers;
-    Callbacks callbacks({}, {recipe, *module, mesh, trackers, dataset});
-    const auto session = make_session({.recipe = recipe,
-                                       .mesh = mesh,
-                                       .device = at::kCPU,
-                                       .module = *module,
-                                       .train = dataset,
-                                       .callbacks = callbacks,
-                                       .trackers = trackers});
-    TrainingRun run(*session);
+    track::Trackers trackers;
+    trainer::Callbacks callbacks({}, {recipe, *module, mesh, trackers, dataset});
+    const auto session = trainer::make_session({.recipe = recipe,
+                                                .mesh = mesh,
+                                                .device = at::kCPU,
+                                                .module = *module,
+                                                .train = dataset,
+                                                .callbacks = callbacks,
+                                                .trackers = trackers});
+    trainer::TrainingRun run(*session);
     for (int64_t k = 0; k < steps; ++k) {
       const StepReport report = run.step();
       const double loss = reference.at(precision + ".loss")[k].item<double>();
@@ -257,4 +257,4 @@ std::string case_name(const ::testing::TestParamInfo<ParityCase>& info) {
 INSTANTIATE_TEST_SUITE_P(Cases, TrainingParity, ::testing::ValuesIn(parity_cases()), case_name);
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::tasks

@@ -9,7 +9,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/config/task_kind.h"
 
-namespace stretto {
+namespace stretto::tasks {
 namespace {
 
 std::string upper_case(std::string text) {
@@ -62,4 +62,4 @@ std::vector<double> label_weights(const Recipe& recipe, const std::string& setti
   return weights;
 }
 
-}  // namespace stretto
+}  // namespace stretto::tasks

@@ -11,7 +11,7 @@
 #include "stretto/data/similar_labels.h"
 #include "stretto/text/tokenizer.h"
 
-namespace stretto {
+namespace stretto::tasks {
 
 // Functions that several tasks use.
 
@@ -40,4 +40,4 @@ std::vector<double> label_weights(const Recipe& recipe, const std::string& setti
                                   const std::vector<std::string>& given, const std::string& what,
                                   const std::vector<std::string>& labels);
 
-}  // namespace stretto
+}  // namespace stretto::tasks

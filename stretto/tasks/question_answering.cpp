@@ -16,7 +16,7 @@
 #include "stretto/tasks/preparation.h"
 #include "stretto/trainer/folder/run_folder.h"
 
-namespace stretto {
+namespace stretto::tasks {
 namespace {
 
 using corpus::QuestionSet;
@@ -217,7 +217,7 @@ void QuestionAnswering::write_predictions(const QuestionSet& set, std::span<cons
     all[id] = std::move(list);
     if (answers[i].null_odds) odds[id] = *answers[i].null_odds;
   }
-  const RunFolder folder(recipe_.output);
+  const trainer::RunFolder folder(recipe_.output);
   folder.write_json("predictions.json", best);
   folder.write_json("nbest_predictions.json", all);
   if (null_answers) {
@@ -233,4 +233,4 @@ std::unique_ptr<Task> make_question_answering(const TaskContext& context) {
   return std::make_unique<QuestionAnswering>(context);
 }
 
-}  // namespace stretto
+}  // namespace stretto::tasks

@@ -2,7 +2,7 @@
 
 #include "stretto/tasks/task.h"
 
-namespace stretto {
+namespace stretto::tasks {
 
 // The task "question-answering": fine-tunes a model that marks the answer to a question in its context, on
 // files in SQuAD's layout or JSON Lines. Its test writes test_results.json (metrics/squad.h),
@@ -10,4 +10,4 @@ namespace stretto {
 // does.
 std::unique_ptr<Task> make_question_answering(const TaskContext& context);
 
-}  // namespace stretto
+}  // namespace stretto::tasks

@@ -14,12 +14,13 @@ struct BundledTask {
 };
 
 const Registry<BundledTask>& bundled_tasks() {
-  static const Registry<BundledTask> tasks("a task", {
-                                                         {"text-classification", make_text_classification},
-                                                         {"token-classification", make_token_classification},
-                                                         {"question-answering", make_question_answering},
-                                                         {"causal-lm", make_causal_lm},
-                                                     });
+  static const Registry<BundledTask> tasks("a task",
+                                           {
+                                               {"text-classification", tasks::make_text_classification},
+                                               {"token-classification", tasks::make_token_classification},
+                                               {"question-answering", tasks::make_question_answering},
+                                               {"causal-lm", tasks::make_causal_lm},
+                                           });
   return tasks;
 }
 

@@ -4,7 +4,7 @@
 #include "stretto/model_config/config_json.h"
 #include "stretto/model_config/heads.h"
 
-namespace stretto {
+namespace stretto::tasks {
 namespace {
 
 // Labels that are numbers are named LABEL_0, LABEL_1, ..., as in Hugging Face.
@@ -41,4 +41,4 @@ nlohmann::json SequenceClassification::exported_config() const {
   return config;
 }
 
-}  // namespace stretto
+}  // namespace stretto::tasks

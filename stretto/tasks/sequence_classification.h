@@ -6,7 +6,7 @@
 #include "stretto/tasks/classification_results.h"
 #include "stretto/tasks/model_module.h"
 
-namespace stretto {
+namespace stretto::tasks {
 
 // Fine-tunes a model with a classification head on packed batches with labels: classes, numbers, or any
 // number of classes per text.
@@ -40,4 +40,4 @@ class SequenceClassification : public ModelModule {
   bool pairs_ = false;
 };
 
-}  // namespace stretto
+}  // namespace stretto::tasks

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace stretto {
+namespace stretto::tasks {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -76,4 +76,4 @@ std::vector<QuestionAnswers> answer_questions(const corpus::QuestionSet& set,
   return answers;
 }
 
-}  // namespace stretto
+}  // namespace stretto::tasks

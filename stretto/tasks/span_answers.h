@@ -11,7 +11,7 @@
 #include "stretto/data/features/answers.h"
 #include "stretto/data/question_dataset.h"
 
-namespace stretto {
+namespace stretto::tasks {
 
 // The model's results for one sample (a question with a window of its context).
 struct WindowScores {
@@ -47,4 +47,4 @@ std::vector<QuestionAnswers> answer_questions(const corpus::QuestionSet& questio
                                               std::span<const WindowScores> windows,
                                               const AnswerOptions& options);
 
-}  // namespace stretto
+}  // namespace stretto::tasks

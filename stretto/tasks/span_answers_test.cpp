@@ -7,7 +7,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/tasks/extractive_qa.h"
 
-namespace stretto {
+namespace stretto::tasks {
 namespace {
 
 using ::testing::ElementsAre;
@@ -95,4 +95,4 @@ TEST(SpanAnswers, RowsHoldTheBestTokensOfEachSequence) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::tasks

@@ -19,7 +19,7 @@
 #include "stretto/tasks/sequence_classification.h"
 #include "stretto/trainer/folder/run_folder.h"
 
-namespace stretto {
+namespace stretto::tasks {
 
 namespace {
 
@@ -150,7 +150,7 @@ TextClassification::TrainingFiles TextClassification::read_for_training() {
 }
 
 Table TextClassification::read_for_test(const std::vector<std::string>& names) {
-  require_problem(recipe_, RunFolder(recipe_.output).model(), names.size(), problem_);
+  require_problem(recipe_, trainer::RunFolder(recipe_.output).model(), names.size(), problem_);
   const data::LabelSet labels(names);
   Table table = read(*recipe_.data.test, &labels, false);
   keep_first(table.rows, recipe_.data.max_test_samples);
@@ -176,7 +176,7 @@ void TextClassification::write_predictions(const Table& table, const Classificat
     if (table.has_pairs) json["text_pair"] = row.text_pair;
     return json.dump() + "\n";
   };
-  const RunFolder folder(recipe_.output);
+  const trainer::RunFolder folder(recipe_.output);
   std::string lines, wrong;
   for (int64_t i = 0; i < std::ssize(table.rows); ++i) lines += record(i);
   folder.write_text("predictions.jsonl", lines);
@@ -215,4 +215,4 @@ std::unique_ptr<Task> make_text_classification(const TaskContext& context) {
   return std::make_unique<TextClassification>(context);
 }
 
-}  // namespace stretto
+}  // namespace stretto::tasks

@@ -20,7 +20,7 @@
 #include "stretto/text/copy_tokenizer.h"
 #include "stretto/trainer/folder/run_folder.h"
 
-namespace stretto {
+namespace stretto::tasks {
 namespace {
 
 using corpus::TaggedCorpus;
@@ -290,7 +290,7 @@ void TokenClassification::write_predictions(const TaggedCorpus& corpus,
     }
     conll += "\n";
   }
-  const RunFolder folder(recipe_.output);
+  const trainer::RunFolder folder(recipe_.output);
   folder.write_text("predictions.txt", conll);
   folder.write_text("predictions.jsonl", lines);
 }
@@ -301,4 +301,4 @@ std::unique_ptr<Task> make_token_classification(const TaskContext& context) {
   return std::make_unique<TokenClassification>(context);
 }
 
-}  // namespace stretto
+}  // namespace stretto::tasks

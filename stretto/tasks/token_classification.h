@@ -2,7 +2,7 @@
 
 #include "stretto/tasks/task.h"
 
-namespace stretto {
+namespace stretto::tasks {
 
 // The task "token-classification": fine-tunes a model with a token classification head, for example to find
 // named entities, on CoNLL files or JSON Lines of words and tags. Its test writes, besides test_results.json
@@ -10,4 +10,4 @@ namespace stretto {
 // predictions.jsonl.
 std::unique_ptr<Task> make_token_classification(const TaskContext& context);
 
-}  // namespace stretto
+}  // namespace stretto::tasks

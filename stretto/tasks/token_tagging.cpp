@@ -6,7 +6,7 @@
 #include "stretto/model_config/heads.h"
 #include "stretto/models/capabilities.h"
 
-namespace stretto {
+namespace stretto::tasks {
 
 TokenTagging::TokenTagging(const ModelConfig& config, const std::vector<std::string>& tags, uint64_t seed,
                            const ModelRegistry& models)
@@ -120,4 +120,4 @@ std::vector<std::vector<std::string>> TokenTagging::names_of(
   return names;
 }
 
-}  // namespace stretto
+}  // namespace stretto::tasks

@@ -10,7 +10,7 @@
 #include "stretto/tasks/kept_states.h"
 #include "stretto/tasks/model_module.h"
 
-namespace stretto {
+namespace stretto::tasks {
 
 // Fine-tunes a model with a token classification head on the packed batches of a data::TaggedDataset.
 class TokenTagging : public ModelModule {
@@ -65,4 +65,4 @@ class TokenTagging : public ModelModule {
   std::shared_ptr<KeptStates> training_states_, evaluation_states_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::tasks

@@ -10,7 +10,7 @@
 #include "stretto/base/metric_value.h"
 #include "stretto/base/number_text.h"
 
-namespace stretto {
+namespace stretto::track {
 namespace {
 
 // Quotes a name that would be parsed as several cells; values are numbers.
@@ -58,4 +58,4 @@ void CsvLog::end(RunEnd) {
   if (begun_) write_metrics_csv(metrics_, csv_);
 }
 
-}  // namespace stretto
+}  // namespace stretto::track

@@ -4,7 +4,7 @@
 
 #include "stretto/track/tracker.h"
 
-namespace stretto {
+namespace stretto::track {
 
 // Writes the records of `metrics` (metrics.jsonl) as CSV: one row per record, with the columns step, epoch
 // and one per value, in the order of their first record; those of evaluations are prefixed with eval_. Cells
@@ -26,4 +26,4 @@ class CsvLog : public Tracker {
   bool begun_ = false;
 };
 
-}  // namespace stretto
+}  // namespace stretto::track

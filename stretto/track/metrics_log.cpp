@@ -7,7 +7,7 @@
 #include "stretto/base/json.h"
 #include "stretto/base/metric_value.h"
 
-namespace stretto {
+namespace stretto::track {
 namespace {
 
 // The records of a metrics file up to a step, without a truncated last line.
@@ -37,4 +37,4 @@ void MetricsLog::write(const Record& record) {
   file_->write(line.dump() + "\n");
 }
 
-}  // namespace stretto
+}  // namespace stretto::track

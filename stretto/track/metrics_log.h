@@ -6,7 +6,7 @@
 #include "stretto/base/file_writer.h"
 #include "stretto/track/tracker.h"
 
-namespace stretto {
+namespace stretto::track {
 
 // Writes metrics.jsonl, which every run has: one JSON object per line, in chronological order:
 //   {"step", "epoch", "time": seconds since 1970, NAME: VALUE, ...}
@@ -25,4 +25,4 @@ class MetricsLog : public Tracker {
   std::optional<AppendFile> file_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::track

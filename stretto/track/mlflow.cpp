@@ -9,7 +9,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/track/mlflow_sender.h"
 
-namespace stretto {
+namespace stretto::track {
 
 Mlflow::~Mlflow() { stop_sending(); }
 
@@ -133,4 +133,4 @@ std::shared_ptr<Tracker> make_mlflow_tracker(const TrackerSetup& setup) {
       MlflowOptions{.folder = setup.folder, .uri = mlflow_uri(setup).value_or("")});
 }
 
-}  // namespace stretto
+}  // namespace stretto::track

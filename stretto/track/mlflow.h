@@ -12,7 +12,7 @@
 #include "stretto/track/mlflow_run.h"
 #include "stretto/track/tracker.h"
 
-namespace stretto {
+namespace stretto::track {
 
 struct MlflowOptions {
   std::filesystem::path folder;  // the run folder
@@ -61,4 +61,4 @@ class Mlflow : public Tracker {
 // Makes the tracker from the settings of a recipe and MLFLOW_TRACKING_URI.
 std::shared_ptr<Tracker> make_mlflow_tracker(const TrackerSetup& setup);
 
-}  // namespace stretto
+}  // namespace stretto::track

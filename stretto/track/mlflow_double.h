@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace stretto {
+namespace stretto::track {
 
 // A test double of an MLflow server, on a port of 127.0.0.1, with the part of MLflow's REST API that stretto
 // uses, and its rules: parameters cannot be changed, at most 1,000 values and 100 parameters per request,
@@ -260,4 +260,4 @@ class MlflowDouble {
   std::thread thread_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::track

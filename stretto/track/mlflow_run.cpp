@@ -12,7 +12,7 @@
 #include "stretto/settings/yaml.h"
 #include "stretto/track/mlflow_server.h"
 
-namespace stretto {
+namespace stretto::track {
 namespace {
 
 std::filesystem::path sent_file(const std::filesystem::path& folder) {
@@ -109,4 +109,4 @@ Fd lock_mlflow(const std::filesystem::path& folder) {
   return fd;
 }
 
-}  // namespace stretto
+}  // namespace stretto::track

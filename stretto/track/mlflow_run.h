@@ -11,7 +11,7 @@
 #include "stretto/base/fd.h"
 #include "stretto/track/registry.h"
 
-namespace stretto {
+namespace stretto::track {
 
 // The properties of a run on an MLflow server besides its records, from config.yaml in the run folder and the
 // environment.
@@ -51,4 +51,4 @@ void remove_mlflow_sent(const std::filesystem::path& folder);
 // Takes the lock that a sender must hold; invalid if another process has it.
 Fd lock_mlflow(const std::filesystem::path& folder);
 
-}  // namespace stretto
+}  // namespace stretto::track

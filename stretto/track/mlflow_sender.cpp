@@ -15,7 +15,7 @@
 #include "stretto/base/log.h"
 #include "stretto/base/metric_value.h"
 
-namespace stretto {
+namespace stretto::track {
 namespace {
 
 constexpr size_t max_metrics = 1000, max_params = 100;  // limits of one request
@@ -263,4 +263,4 @@ void MlflowSender::send_file(const MlflowServer& server, const MlflowServer::Run
       run.artifacts.empty() ? "an unknown location" : run.artifacts);
 }
 
-}  // namespace stretto
+}  // namespace stretto::track

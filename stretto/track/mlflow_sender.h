@@ -11,7 +11,7 @@
 #include "stretto/track/mlflow_run.h"
 #include "stretto/track/mlflow_server.h"
 
-namespace stretto {
+namespace stretto::track {
 
 // Sends a run to an MLflow server from its folder: settings of config.yaml as parameters, the records of
 // metrics.jsonl as metrics train/... and eval/..., and the final state of progress.json. Records up to the
@@ -71,4 +71,4 @@ class MlflowSender {
   bool files_refused_ = false;
 };
 
-}  // namespace stretto
+}  // namespace stretto::track

@@ -4,7 +4,7 @@
 
 #include "stretto/base/http.h"
 
-namespace stretto {
+namespace stretto::track {
 namespace {
 
 using Kind = MlflowError::Kind;
@@ -211,4 +211,4 @@ void check_mlflow_uri(const std::string& uri, const std::string& where) {
     throw ConfigError("{}: {} names no host; expected http://HOST:PORT", where, uri);
 }
 
-}  // namespace stretto
+}  // namespace stretto::track

@@ -9,7 +9,7 @@
 
 #include "stretto/base/error.h"
 
-namespace stretto {
+namespace stretto::track {
 
 // Thrown if a request to an MLflow server failed.
 struct MlflowError : Error {
@@ -69,4 +69,4 @@ class MlflowServer {
 // Throws ConfigError unless `uri` is the URL of a server; `where` begins the message.
 void check_mlflow_uri(const std::string& uri, const std::string& where);
 
-}  // namespace stretto
+}  // namespace stretto::track

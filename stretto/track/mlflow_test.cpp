@@ -16,7 +16,7 @@
 #include "stretto/track/status_file.h"
 #include "stretto/track/trackers.h"
 
-namespace stretto {
+namespace stretto::track {
 namespace {
 
 using ::testing::AllOf;
@@ -320,4 +320,4 @@ TEST_F(MlflowTest, TheUrlIsCheckedBeforeAnythingStarts) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::track

@@ -11,7 +11,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/base/terminal.h"
 
-namespace stretto {
+namespace stretto::track {
 namespace {
 
 // One value of the line; empty for hidden values.
@@ -101,4 +101,4 @@ void Progress::show(const Record& record) {
 
 void Progress::pause() { log::end_live(); }
 
-}  // namespace stretto
+}  // namespace stretto::track

@@ -5,7 +5,7 @@
 #include "stretto/base/progress_bar.h"
 #include "stretto/track/tracker.h"
 
-namespace stretto {
+namespace stretto::track {
 
 // "step 120/1053 | epoch 0.11 | loss 0.4123 | lr 4.80e-05 | accuracy 0.8125 | 212.3 samples/s | 2,840
 // tokens/s | communication 7 % | ETA 1m 33s". Speed and time left are omitted if the record has no
@@ -46,4 +46,4 @@ class Progress : public Tracker {
   Clock::time_point last_drawn_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::track

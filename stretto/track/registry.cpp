@@ -14,18 +14,20 @@ Registry<TrackerKind>& kinds() {
       "a tracker",
       {{"jsonl", "metrics.jsonl in the output folder, one JSON object per record, which every run writes",
         [](const TrackerSetup& setup) {
-          return std::make_shared<MetricsLog>(setup.folder / "metrics.jsonl");
+          return std::make_shared<track::MetricsLog>(setup.folder / "metrics.jsonl");
         }},
        {"csv", "metrics.csv at the end of the run, one row per record",
         [](const TrackerSetup& setup) {
-          return std::make_shared<CsvLog>(setup.folder / "metrics.jsonl", setup.files() / "metrics.csv");
+          return std::make_shared<track::CsvLog>(setup.folder / "metrics.jsonl",
+                                                 setup.files() / "metrics.csv");
         }},
        {"tensorboard", "event files in tensorboard/",
         [](const TrackerSetup& setup) {
-          return std::make_shared<TensorBoard>(setup.files() / "tensorboard");
+          return std::make_shared<track::TensorBoard>(setup.files() / "tensorboard");
         }},
-       {"mlflow", "an MLflow server", [](const TrackerSetup& setup) { return make_mlflow_tracker(setup); },
-        [](const TrackerSetup& setup) { check_mlflow(setup); }}});
+       {"mlflow", "an MLflow server",
+        [](const TrackerSetup& setup) { return track::make_mlflow_tracker(setup); },
+        [](const TrackerSetup& setup) { track::check_mlflow(setup); }}});
   return all;
 }
 

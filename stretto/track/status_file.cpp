@@ -14,7 +14,7 @@
 #include "stretto/base/metric_value.h"
 #include "stretto/base/process.h"
 
-namespace stretto {
+namespace stretto::track {
 namespace {
 
 nlohmann::ordered_json values_of(const Record& record) {
@@ -93,4 +93,4 @@ void StatusFile::end(RunEnd how) {
   save(how == RunEnd::finished ? "finished" : how == RunEnd::stopped ? "stopped" : "failed");
 }
 
-}  // namespace stretto
+}  // namespace stretto::track

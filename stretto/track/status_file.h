@@ -10,7 +10,7 @@
 #include "stretto/base/progress_bar.h"
 #include "stretto/track/tracker.h"
 
-namespace stretto {
+namespace stretto::track {
 
 // Writes progress.json, the current state of a run for `stretto top`, at most twice per second.
 //   {"state": "training", "host", "pid", "started", "updated": seconds since 1970, "step", "total_steps",
@@ -40,4 +40,4 @@ class StatusFile : public Tracker {
   Clock::time_point saved_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::track

@@ -11,7 +11,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/track/tfevents.h"
 
-namespace stretto {
+namespace stretto::track {
 namespace {
 
 constexpr std::string_view prefix = "events.out.tfevents.";
@@ -82,4 +82,4 @@ void TensorBoard::end(RunEnd how) {
   if (!run_.parameters.empty()) append(tfevents::hparams_end(seconds_since_1970(), how != RunEnd::failed));
 }
 
-}  // namespace stretto
+}  // namespace stretto::track

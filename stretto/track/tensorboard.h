@@ -6,7 +6,7 @@
 #include "stretto/base/file_writer.h"
 #include "stretto/track/tracker.h"
 
-namespace stretto {
+namespace stretto::track {
 
 // Writes event files for TensorBoard (`tensorboard --logdir FOLDER`): the curves train/... and eval/... over
 // steps, the settings as text and as hyperparameters, histograms and images. A resumed run writes a new file,
@@ -31,4 +31,4 @@ class TensorBoard : public Tracker {
   std::optional<AppendFile> file_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::track

@@ -10,7 +10,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/track/tfevents.h"
 
-namespace stretto {
+namespace stretto::track {
 namespace {
 
 using ::testing::HasSubstr;
@@ -104,4 +104,4 @@ TEST(TensorBoard, ANewRunRemovesTheOldFiles) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::track

@@ -14,7 +14,7 @@
 #include "stretto/track/metrics_log.h"
 #include "stretto/track/progress.h"
 
-namespace stretto {
+namespace stretto::track {
 namespace {
 
 TEST(Progress, OneLineShowsAllValues) {
@@ -126,4 +126,4 @@ TEST_F(MetricsLogTest, ANewRunBeginsANewFile) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::track

@@ -4,7 +4,7 @@
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 
-namespace stretto {
+namespace stretto::track {
 
 template <class Call>
 void Trackers::each(bool is_record, const Call& call) {
@@ -53,4 +53,4 @@ void Trackers::end(RunEnd how) {
   each(false, [&](Tracker& tracker) { tracker.end(how); });
 }
 
-}  // namespace stretto
+}  // namespace stretto::track

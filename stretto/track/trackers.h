@@ -5,7 +5,7 @@
 
 #include "stretto/track/tracker.h"
 
-namespace stretto {
+namespace stretto::track {
 
 // Combines all trackers of a run; empty on ranks other than 0. An IoError of a tracker is not passed to the
 // caller, but logged when it first occurs, and again when the tracker has recovered, with the number of lost
@@ -37,4 +37,4 @@ class Trackers : public Tracker {
   std::vector<Held> held_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::track

@@ -16,7 +16,7 @@
 #include "stretto/track/registry.h"
 #include "stretto/track/status_file.h"
 
-namespace stretto {
+namespace stretto::track {
 namespace {
 
 using ::testing::AllOf;
@@ -135,4 +135,4 @@ TEST(TrackerRegistry, HasBundledNamesAndAcceptsOthers) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::track

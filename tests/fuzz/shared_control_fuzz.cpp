@@ -17,17 +17,17 @@ namespace {
 
 constexpr auto deadline = std::chrono::milliseconds(3);
 
-const CollectiveCall call = {.operation = static_cast<int32_t>(CollectiveOperation::all_reduce),
-                             .dtype = static_cast<int32_t>(at::kFloat),
-                             .reduce = 0,
-                             .root = 0,
-                             .count = 1000};
+const comm::CollectiveCall call = {.operation = static_cast<int32_t>(comm::CollectiveOperation::all_reduce),
+                                   .dtype = static_cast<int32_t>(at::kFloat),
+                                   .reduce = 0,
+                                   .root = 0,
+                                   .count = 1000};
 
 // The input: one collective and one message.
 struct Forged {
   uint64_t ready, done;
-  Membership membership;
-  SharedEntry entry;
+  comm::Membership membership;
+  comm::SharedEntry entry;
   uint32_t state;
   int32_t to, tag, dtype;
   uint64_t number, offset, bytes;
@@ -41,25 +41,25 @@ Forged valid() {
   forged.ready = forged.done = 1;
   forged.entry.call = call;
   forged.entry.offset = -1;
-  forged.state = static_cast<uint32_t>(SharedMessage::State::posted);
+  forged.state = static_cast<uint32_t>(comm::SharedMessage::State::posted);
   forged.dtype = static_cast<int32_t>(at::kFloat);
-  forged.offset = SharedCollectives::room;
+  forged.offset = comm::SharedCollectives::room;
   forged.bytes = 4000;
   return forged;
 }
 
-void write(SharedControl& control, const std::string& input) {
+void write(comm::SharedControl& control, const std::string& input) {
   Forged forged = valid();
   std::memcpy(&forged, input.data(), std::min(input.size(), sizeof forged));
   control.entries[0] = forged.entry;
-  SharedMessage& message = control.messages[0];
+  comm::SharedMessage& message = control.messages[0];
   message.to = forged.to;
   message.tag = forged.tag;
   message.dtype = forged.dtype;
   message.number = forged.number;
   message.offset = forged.offset;
   message.bytes = forged.bytes;
-  message.state = static_cast<SharedMessage::State>(forged.state);
+  message.state = static_cast<comm::SharedMessage::State>(forged.state);
   control.done = forged.done;
   control.membership = forged.membership;
   control.ready = forged.ready;
@@ -68,14 +68,14 @@ void write(SharedControl& control, const std::string& input) {
 // Two ranks that are used for all inputs: one writes, the other reads.
 struct Pair {
   std::shared_ptr<StoreHandle> store = memory_store();
-  Hosts reader, forger;
+  comm::Hosts reader, forger;
   Pair() {
     GroupOptions options;
     options.host = "fuzz";
     auto other = std::async(std::launch::async, [&] {
-      return exchange_hosts(*store->store, 1, 2, options, SharedCollectives::room);
+      return comm::exchange_hosts(*store->store, 1, 2, options, comm::SharedCollectives::room);
     });
-    reader = exchange_hosts(*store->store, 0, 2, options, SharedCollectives::room);
+    reader = comm::exchange_hosts(*store->store, 0, 2, options, comm::SharedCollectives::room);
     forger = other.get();
   }
 };
@@ -84,10 +84,10 @@ struct Pair {
 
 std::vector<std::string> seeds() {
   Forged in_place = valid(), left = valid(), other_call = valid();
-  in_place.entry.offset = SharedCollectives::room;
+  in_place.entry.offset = comm::SharedCollectives::room;
   left.ready = 0;
-  left.membership = Membership::left;
-  other_call.entry.call.operation = static_cast<int32_t>(CollectiveOperation::broadcast);
+  left.membership = comm::Membership::left;
+  other_call.entry.call.operation = static_cast<int32_t>(comm::CollectiveOperation::broadcast);
   return {bytes_of(valid()), bytes_of(in_place), bytes_of(left), bytes_of(other_call)};
 }
 
@@ -95,14 +95,14 @@ void run(const std::string& input) {
   Pair pair;
   write(pair.forger.team->control(1), input);
   const Tensor tensor = at::ones({1000});
-  SharedMessages messages(*pair.reader.team);
+  comm::SharedMessages messages(*pair.reader.team);
   std::string refusal;
   try {
     messages.take(1, 0, 0, tensor);
   } catch (const DistributedError& error) {
     refusal = error.what();
   }
-  SharedCollectives collectives(std::move(pair.reader.team));
+  comm::SharedCollectives collectives(std::move(pair.reader.team));
   collectives.wait(collectives.start({.call = call,
                                       .shown = tensor.const_data_ptr(),
                                       .taken = tensor.mutable_data_ptr(),

@@ -115,7 +115,7 @@ int main(int, char** argv) {
     GroupOptions options = {.deadline = me.collective_timeout};
     if (me.local_world_size < me.world_size)
       options.address = cluster::address_towards({me.master_addr, me.master_port});
-    Group group(argv[2], connect_store(me, 60s), me.rank, me.world_size, options);
+    Group group(argv[2], comm::connect_store(me, 60s), me.rank, me.world_size, options);
     run(group, argv[1], argv[3], me.restart_count == 0);
     return 0;
   } catch (const Error& error) {

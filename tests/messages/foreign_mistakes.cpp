@@ -6,7 +6,7 @@
 namespace stretto {
 namespace {
 
-using Read = ForeignConfig (*)(const std::filesystem::path& file);
+using Read = compat::ForeignConfig (*)(const std::filesystem::path& file);
 
 // Reads `content` as the file `name`, and a recipe with its settings.
 std::function<void()> reading(Read read, const char* name, const std::string& content,
@@ -22,10 +22,10 @@ std::function<void()> reading(Read read, const char* name, const std::string& co
 void add_deepspeed(Mistakes& all) {
   const auto add = [&](const char* name, const std::string& json, const std::string& recipe = "output: run\n",
                        const std::vector<std::string>& overrides = {}) {
-    all.push_back(
-        {std::string("DeepSpeed: ") + name, reading(read_deepspeed, "ds.json", json, recipe, overrides)});
+    all.push_back({std::string("DeepSpeed: ") + name,
+                   reading(compat::read_deepspeed, "ds.json", json, recipe, overrides)});
   };
-  all.push_back({"DeepSpeed: no file", [] { read_deepspeed("none.json"); }});
+  all.push_back({"DeepSpeed: no file", [] { compat::read_deepspeed("none.json"); }});
   add("fp16", R"({"fp16": {"enabled": true}})");
   add("offload to memory", R"({"zero_optimization": {"offload_optimizer": {"device": "cpu"}}})");
   add("offload without a folder", R"({"zero_optimization": {"offload_optimizer": {"device": "nvme"}}})");
@@ -46,7 +46,7 @@ void add_deepspeed(Mistakes& all) {
 
 void add_accelerate(Mistakes& all) {
   const auto add = [&](const char* name, const std::string& yaml) {
-    all.push_back({std::string("Accelerate: ") + name, reading(read_accelerate, "a.yaml", yaml)});
+    all.push_back({std::string("Accelerate: ") + name, reading(compat::read_accelerate, "a.yaml", yaml)});
   };
   add("fp16", "mixed_precision: fp16\n");
   add("offloaded parameters", "distributed_type: FSDP\nfsdp_config: {fsdp_offload_params: true}\n");
@@ -61,8 +61,9 @@ void add_accelerate(Mistakes& all) {
 
 void add_others(Mistakes& all) {
   const auto parameters = [&](const char* name, const std::string& keys) {
-    all.push_back({std::string("parameters.yml: ") + name, reading(read_universal_trainer, "parameters.yml",
-                                                                   "transformers-params: {" + keys + "}\n")});
+    all.push_back(
+        {std::string("parameters.yml: ") + name,
+         reading(compat::read_universal_trainer, "parameters.yml", "transformers-params: {" + keys + "}\n")});
   };
   parameters("fp16", "use_native_fp16: True");
   parameters(
@@ -71,7 +72,7 @@ void add_others(Mistakes& all) {
   parameters("sharding of one rank", "is_distributed: False, use_fairscale_model_sharding: True");
   parameters("another mode", "mode: 'test'");
   const auto hps = [&](const char* name, const std::string& yaml) {
-    all.push_back({std::string("hps: ") + name, reading(read_hps, "hps_config.yaml", yaml)});
+    all.push_back({std::string("hps: ") + name, reading(compat::read_hps, "hps_config.yaml", yaml)});
   };
   hps("no section", "epochs: 3\n");
   hps("an unknown key", "hps: {epoch: 3}\n");

@@ -77,7 +77,7 @@ struct Dropping : Module {
   std::ofstream masks;
 };
 
-void throw_in_a_callback(const Job& job, Recipe recipe) {
+void throw_in_a_callback(const comm::Job& job, Recipe recipe) {
   recipe.training.global_batch_size = 10;
   Sum module;
   const Mesh mesh = make_mesh(recipe, *job.group);
@@ -86,7 +86,7 @@ void throw_in_a_callback(const Job& job, Recipe recipe) {
   trainer.fit(module, Ones(1000, 2), nullptr);
 }
 
-void drop(const Job& job, Recipe recipe, const std::string& masks) {
+void drop(const comm::Job& job, Recipe recipe, const std::string& masks) {
   recipe.training.global_batch_size = 4;
   recipe.training.max_steps = 8;
   recipe.checkpoint.every = "4";
@@ -98,7 +98,7 @@ void drop(const Job& job, Recipe recipe, const std::string& masks) {
 }  // namespace
 
 int main(int argc, char** arguments) {
-  const Job job = join_job("cpu", "device");
+  const comm::Job job = comm::join_job("cpu", "device");
   try {
     check_own_helpers();
     Recipe recipe;

@@ -62,13 +62,14 @@ void ThreadWorkspace::run_threads(const std::string& name, int ranks, const std:
   check_recipe(recipe, Verb::train);
   resolve(topology_request(recipe), equal_hosts(1, ranks));  // as a launcher does, before ranks start
   const std::string& backend = recipe.training.backend;
-  run_rank_threads(
+  comm::run_rank_threads(
       ranks, {.deadline = std::chrono::seconds(60)},
       [&](Group& group) {
         const Mesh mesh = make_mesh(recipe, group);
         const auto task = make_task({recipe, mesh, at::kCPU, bundled_models()});
         const FitResult result = task->train({});
-        if (group.rank() == 0 && !result.stopped && !result.was_finished) write_summary(recipe, mesh, result);
+        if (group.rank() == 0 && !result.stopped && !result.was_finished)
+          trainer::write_summary(recipe, mesh, result);
       },
       backend == "auto" ? "shm" : backend);
 }

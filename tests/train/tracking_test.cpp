@@ -24,19 +24,19 @@ struct Tracking : ::testing::Test {
 
 TEST_F(Tracking, SeveralTrackersGetTheSameValues) {
   const Workspace workspace;
-  const MlflowDouble server;
+  const track::MlflowDouble server;
   workspace.train(
       "run", 2,
       every_step + fmt::format("track.trackers=[jsonl,csv,tensorboard,mlflow] track.logging_dir={} "
                                "track.experiment=reviews track.run_name=first track.tags=[team=nlp]",
                                server.url()));
-  const MlflowDouble::Run run = server.only_run();
+  const track::MlflowDouble::Run run = server.only_run();
   EXPECT_EQ(run.name, "first");
   EXPECT_EQ(run.status, "FINISHED");
   EXPECT_THAT(run.tags, Contains(Pair("team", "nlp")));
   EXPECT_THAT(run.params, Contains(Pair("training.max_steps", "4")));
   EXPECT_THAT(run.artifacts, AllOf(Contains(Key("config.yaml")), Contains(Key("training_0.log"))));
-  EXPECT_THAT(MlflowDouble::steps(run, "train/loss"), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(track::MlflowDouble::steps(run, "train/loss"), ElementsAre(1, 2, 3, 4));
   std::vector<double> losses;
   for (const auto& [key, step, time, value] : run.metrics) {
     if (key == "train/loss") losses.push_back(parse_double(value).value());
@@ -68,7 +68,7 @@ TEST_F(Tracking, ValuesAreThoseOfAllRanks) {
 TEST_F(Tracking, AServerThatIsDeadAtTheStartGetsTheRunLater) {
   const Workspace workspace;
   int port = 0;
-  { port = MlflowDouble().port(); }
+  { port = track::MlflowDouble().port(); }
   const std::string url = fmt::format("http://127.0.0.1:{}", port);
   const ShellResult result =
       workspace.run("train", 2,
@@ -81,11 +81,11 @@ TEST_F(Tracking, AServerThatIsDeadAtTheStartGetsTheRunLater) {
   const ShellResult early = shell(sync);
   EXPECT_EQ(early.exit_code, 1);
   EXPECT_THAT(early.err, HasSubstr(url));
-  const MlflowDouble server(port);
+  const track::MlflowDouble server(port);
   EXPECT_THAT(shell(sync).out, HasSubstr("sent 4 records to run run0 on " + url));
   EXPECT_THAT(shell(sync).out, HasSubstr("everything was sent before (run run0"));
   EXPECT_EQ(server.only_run().status, "FINISHED");
-  EXPECT_THAT(MlflowDouble::steps(server.only_run(), "train/loss"), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(track::MlflowDouble::steps(server.only_run(), "train/loss"), ElementsAre(1, 2, 3, 4));
 }
 
 TEST_F(Tracking, ARunThatWasKilledIsExportedAndSent) {
@@ -99,7 +99,7 @@ TEST_F(Tracking, ARunThatWasKilledIsExportedAndSent) {
   const ShellResult early = shell(sync);
   EXPECT_EQ(early.exit_code, 2);
   EXPECT_THAT(early.err, HasSubstr("pass its URL with --uri"));
-  const MlflowDouble server;
+  const track::MlflowDouble server;
   EXPECT_THAT(shell(sync + " --uri " + server.url()).out, HasSubstr("sent 4 records to run run0"));
   EXPECT_EQ(server.only_run().status, "FINISHED");
   EXPECT_THAT(server.only_run().params, Contains(Pair("training.max_steps", "4")));
@@ -107,7 +107,7 @@ TEST_F(Tracking, ARunThatWasKilledIsExportedAndSent) {
 
 TEST_F(Tracking, AResumedRunContinuesOnTheServer) {
   const Workspace workspace;
-  const MlflowDouble server;
+  const track::MlflowDouble server;
   const std::string settings =
       "track.log_every=1 evaluate.every=never checkpoint.every=2 training.max_steps=4 track.trackers=[jsonl,mlflow] track.logging_dir=" +
       server.url();
@@ -115,7 +115,7 @@ TEST_F(Tracking, AResumedRunContinuesOnTheServer) {
   workspace.train("run", 1, settings + " checkpoint.accept_changes=[training.max_steps]");
   EXPECT_EQ(server.runs().size(), 1u);
   EXPECT_EQ(server.only_run().status, "FINISHED");
-  EXPECT_THAT(MlflowDouble::steps(server.only_run(), "train/loss"), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(track::MlflowDouble::steps(server.only_run(), "train/loss"), ElementsAre(1, 2, 3, 4));
 }
 
 TEST_F(Tracking, AFullDiskWhileLoggingEndsNoRun) {

@@ -76,7 +76,7 @@ TEST(OwnModule, IsTrainedAlikeByOneAndTwoRanks) {
     recipe.output = folder.path();
     const Points train(100), validation(33);
     std::vector<FitResult> of_rank(static_cast<size_t>(ranks));
-    run_rank_threads(ranks, [&](Group& group) {
+    comm::run_rank_threads(ranks, [&](Group& group) {
       WhichSide module;
       const Mesh mesh = make_mesh(recipe, group);
       of_rank[static_cast<size_t>(group.rank())] =
@@ -134,7 +134,7 @@ TEST(OwnModule, RecipesNameWhatTheProgramRegisters) {
     recipe.training.global_batch_size = 10;
     recipe.track.progress = "off";
     recipe.output = folder.path();
-    run_rank_threads(2, [&](Group& group) {
+    comm::run_rank_threads(2, [&](Group& group) {
       WhichSide module;
       const Mesh mesh = make_mesh(recipe, group);
       Trainer(recipe, mesh, at::kCPU).fit(module, train, &validation);
@@ -189,7 +189,7 @@ class Guard : public ::testing::Test {
   FitResult fit(int64_t step, double factor, bool always = false) const {
     const Points train(100);
     FitResult result;
-    run_rank_threads(2, [&](Group& group) {
+    comm::run_rank_threads(2, [&](Group& group) {
       Stumbling module(step, group.rank() == 1 ? factor : 1, always);
       const Mesh mesh = make_mesh(recipe_, group);
       const FitResult mine = Trainer(recipe_, mesh, at::kCPU).fit(module, train, nullptr);
@@ -247,7 +247,7 @@ TEST_F(Guard, SkippingEverythingIsGivenUp) {
   const Points train(100);
   EXPECT_THAT(
       [&] {
-        run_rank_threads(1, [&](Group& group) {
+        comm::run_rank_threads(1, [&](Group& group) {
           struct Broken : WhichSide {
             Loss training_step(const Batch& batch, StepContext& context) override {
               Loss loss = WhichSide::training_step(batch, context);
@@ -305,7 +305,7 @@ TEST_F(Guard, RollbackKeepsTheBestModel) {
   for (const auto& [last, saves] : {std::pair(0.8, 1), {0.95, 2}}) {
     recipe_.output = folder_.path() / std::to_string(saves);
     FitResult result;
-    run_rank_threads(1, [&](Group& group) {
+    comm::run_rank_threads(1, [&](Group& group) {
       Graded module(12, {0.9, 0.5, 0.6, last, 0.7});
       const Mesh mesh = make_mesh(recipe_, group);
       result = Trainer(recipe_, mesh, at::kCPU).fit(module, train, &validation);

@@ -13,7 +13,7 @@ namespace stretto::mpi {
 namespace {
 
 using at::Tensor;
-using WorkPtr = WorkThread::WorkPtr;
+using WorkPtr = comm::WorkThread::WorkPtr;
 
 // A message, which is completed by the thread that waits for it.
 class MessageWork : public c10d::Work {
@@ -165,7 +165,7 @@ class Mpi : public c10d::Backend {
 
   const std::shared_ptr<Communicator> communicator_;
   std::atomic<bool> closing_ = false;
-  WorkThread thread_;  // declared last: it must end before the members that it uses
+  comm::WorkThread thread_;  // declared last: it must end before the members that it uses
 };
 
 }  // namespace

@@ -39,12 +39,12 @@ void add_overrides(CLI::App& verb, std::vector<std::string>& overrides) {
 }
 
 // Reads the settings of the files of other tools.
-ForeignConfig read_foreign(const RecipeArguments& arguments) {
-  ForeignConfig all;
+compat::ForeignConfig read_foreign(const RecipeArguments& arguments) {
+  compat::ForeignConfig all;
   const auto add = [&](const std::filesystem::path& file,
-                       ForeignConfig (*read)(const std::filesystem::path&)) {
+                       compat::ForeignConfig (*read)(const std::filesystem::path&)) {
     if (file.empty()) return;
-    const ForeignConfig one = read(file);
+    const compat::ForeignConfig one = read(file);
     all.settings.insert(all.settings.end(), one.settings.begin(), one.settings.end());
     all.notes.insert(all.notes.end(), one.notes.begin(), one.notes.end());
     if (one.hosts.nodes) all.hosts = one.hosts;
@@ -52,10 +52,10 @@ ForeignConfig read_foreign(const RecipeArguments& arguments) {
     all.ranks = one.ranks;
     all.ranks_place = one.ranks_place;
   };
-  add(arguments.accelerate, read_accelerate);
-  add(arguments.deepspeed, read_deepspeed);
-  add(arguments.parameters, read_universal_trainer);
-  add(arguments.hps, read_hps);
+  add(arguments.accelerate, compat::read_accelerate);
+  add(arguments.deepspeed, compat::read_deepspeed);
+  add(arguments.parameters, compat::read_universal_trainer);
+  add(arguments.hps, compat::read_hps);
   return all;
 }
 
@@ -68,7 +68,7 @@ std::vector<std::string> unread_settings(Verb verb) {
 
 // Loads the recipe. A setting that the verb does not read is ignored if it refers to an unset variable.
 Recipe load_without_unread(const RecipeArguments& arguments, std::vector<std::string> overrides, Verb verb) {
-  const ForeignConfig foreign = read_foreign(arguments);
+  const compat::ForeignConfig foreign = read_foreign(arguments);
   const std::vector<std::string> unread = unread_settings(verb);
   while (true) {
     try {
@@ -96,7 +96,7 @@ Recipe load_with_flags(const RecipeArguments& arguments, std::vector<std::string
 }  // namespace
 
 // The command line takes precedence, except for the number of hosts, which must agree.
-static void apply_foreign_hosts(const ForeignConfig::Hosts& foreign, HostArguments& hosts) {
+static void apply_foreign_hosts(const compat::ForeignConfig::Hosts& foreign, HostArguments& hosts) {
   if (foreign.nodes.value_or(1) == 1) return;
   if (hosts.nodes != 0 && hosts.nodes != *foreign.nodes)
     throw ConfigError("{}: {} contradicts --nodes {}; remove one of them", foreign.place, *foreign.nodes,
@@ -110,7 +110,7 @@ static void apply_foreign_hosts(const ForeignConfig::Hosts& foreign, HostArgumen
 }
 
 void apply_foreign_launch(RecipeArguments& arguments) {
-  const ForeignConfig foreign = read_foreign(arguments);
+  const compat::ForeignConfig foreign = read_foreign(arguments);
   for (const std::string& note : foreign.notes) log::info("{}", note);
   apply_foreign_hosts(foreign.hosts, arguments.launch.hosts);
   if (!foreign.ranks) return;

@@ -44,7 +44,7 @@ std::optional<Strategy> wanted_strategy(const LaunchVerb& arguments,
   }
   Strategy strategy;
   std::string left_out;
-  for (const ForeignSetting& setting : read_deepspeed(arguments.deepspeed).settings) {
+  for (const compat::ForeignSetting& setting : compat::read_deepspeed(arguments.deepspeed).settings) {
     if (setting.name == "training.strategy") strategy.kind = parse_strategy(setting.value).kind;
     if (setting.name == "training.precision") strategy.precision = parse_precision(setting.value);
     const bool used = setting.name == "training.strategy" || setting.name == "training.precision";

@@ -135,7 +135,7 @@ void export_values(const std::filesystem::path& run, std::filesystem::path outpu
   if (report::read_run(run).metrics.empty())
     throw ConfigError("{} has recorded no values yet: metrics.jsonl is missing or empty", run.string());
   if (output.empty()) output = run / "metrics.csv";
-  write_metrics_csv(run / "metrics.jsonl", output);
+  track::write_metrics_csv(run / "metrics.jsonl", output);
   fmt::print("{}\n", output.string());
 }
 

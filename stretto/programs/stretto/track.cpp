@@ -18,10 +18,10 @@ struct SyncArguments {
 // Sends the unsent records of a run. Throws MlflowError, ConfigError, IoError, DataError.
 void sync(const std::filesystem::path& run, const std::optional<std::string>& uri) {
   report::require_run(run);
-  const Fd lock = lock_mlflow(run);
+  const Fd lock = track::lock_mlflow(run);
   if (!lock)
     throw ConfigError("{}: a running job or another stretto track sync sends its values", run.string());
-  MlflowSender sender(run, uri);
+  track::MlflowSender sender(run, uri);
   const bool complete = sender.unsent() == 0;
   while (sender.send_next()) {
   }
@@ -46,7 +46,7 @@ void add_track(CLI::App& app, int& exit_code) {
       "--uri", arguments->uri,
       "URL of the server (default: the one the run was recorded with, else MLFLOW_TRACKING_URI)");
   command->callback([arguments, &exit_code] {
-    if (!arguments->uri.empty()) check_mlflow_uri(arguments->uri, "--uri");
+    if (!arguments->uri.empty()) track::check_mlflow_uri(arguments->uri, "--uri");
     require_http();
     for (const auto& run : arguments->runs)
       sync(run, arguments->uri.empty() ? std::nullopt : std::optional(arguments->uri));

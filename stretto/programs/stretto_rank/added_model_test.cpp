@@ -104,13 +104,13 @@ TEST(AddedModel, IsTrainedTestedAndServed) {
   write_reviews(folder.path());
   const Recipe recipe = reviews_recipe(folder.path());
   const ModelRegistry models = models_with_bag_of_words();
-  run_rank_threads(2, [&](Group& group) {
+  comm::run_rank_threads(2, [&](Group& group) {
     const Mesh mesh = make_mesh(recipe, group);
     const TaskContext context = {recipe, mesh, at::Device(at::kCPU), models};
     const FitResult result = make_task(context)->train({});
     EXPECT_EQ(result.best.value().at("accuracy"), 1);
   });
-  run_rank_threads(1, [&](Group& group) {
+  comm::run_rank_threads(1, [&](Group& group) {
     const Mesh mesh = make_mesh(recipe, group);
     make_task({recipe, mesh, at::Device(at::kCPU), models})->test();
   });
@@ -131,7 +131,7 @@ TEST(AddedModel, IsUnknownToAnotherRegistry) {
   const TempFolder folder;
   write_reviews(folder.path());
   const Recipe recipe = reviews_recipe(folder.path());
-  run_rank_threads(1, [&](Group& group) {
+  comm::run_rank_threads(1, [&](Group& group) {
     const Mesh mesh = make_mesh(recipe, group);
     const TaskContext context = {recipe, mesh, at::Device(at::kCPU), bundled_models()};
     try {
@@ -209,7 +209,7 @@ class AddedTask : public ::testing::Test {
   }
   int64_t lines(const Recipe& recipe) const {
     int64_t lines = 0;
-    run_rank_threads(1, [&](Group& group) {
+    comm::run_rank_threads(1, [&](Group& group) {
       const Mesh mesh = make_mesh(recipe, group);
       lines = make_task({recipe, mesh, at::Device(at::kCPU), bundled_models()})->train({}).samples;
     });
@@ -258,7 +258,7 @@ TEST(Tasks, MakesEveryTaskThatARecipeMayName) {
   const TempFolder folder;
   write_reviews(folder.path());
   Recipe recipe = reviews_recipe(folder.path());
-  run_rank_threads(1, [&](Group& group) {
+  comm::run_rank_threads(1, [&](Group& group) {
     const Mesh mesh = make_mesh(recipe, group);
     for (const TaskKind& kind : task_kinds().entries()) {
       recipe.task = kind.name;

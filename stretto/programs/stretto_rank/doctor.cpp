@@ -75,7 +75,7 @@ double slowest(Group& group, at::Device device, double value) {
 }  // namespace
 
 void doctor() {
-  Job job = join_job("auto", "doctor");
+  comm::Job job = comm::join_job("auto", "doctor");
   log::set_rank(job.info.rank, job.info.rank == 0);
   Group& group = *job.group;
   log::info("libtorch   {}; communication back end: {}", TORCH_VERSION, group.transport());

@@ -53,8 +53,8 @@ class Measurement : public Callback {
   void fit_start(FitContext& context) override {
     const OptimizerPlan plan = plan_of(recipe_, /*global_batch_size=*/0);
     const TrainingConfig& training = recipe_.training;
-    const ModuleTensors tensors =
-        collect_tensors(context.module.root(), plan.groups, training.wrap_min_parameters);
+    const parallel::ModuleTensors tensors =
+        parallel::collect_tensors(context.module.root(), plan.groups, training.wrap_min_parameters);
     ModelSizes& sizes = measured_.sizes;
     sizes = sizes_of(tensors, training.precision, *plan.optimizer);
     sizes.optimizer_in_files = training.offload_optimizer.has_value();
@@ -106,7 +106,7 @@ class Measurement : public Callback {
   const BatchPlan& batch_;
   int64_t peak_ = 0;
   std::vector<double> seconds_;
-  std::optional<ReachedRows> rows_;
+  std::optional<trainer::ReachedRows> rows_;
   Measured measured_;
 };
 
@@ -137,13 +137,13 @@ Recipe of_one_rank(Recipe recipe, const BatchPlan& plan) {
 struct Row {
   std::string strategy;
   MemoryForecast memory;
-  StepForecast step;
+  parallel::StepForecast step;
   int64_t per_rank = 0, per_host = 0;
   bool fits = false;
 };
 
 std::vector<Row> forecast_rows(const Measured& measured, const TrainingConfig& training, const JobShape& job,
-                               const HardwareRates& rates, double memory) {
+                               const parallel::HardwareRates& rates, double memory) {
   const Precision precision = training.precision;
   // The measured step includes the optimizer step on one rank.
   const double compute =
@@ -231,8 +231,8 @@ void plan(const arguments::PlanArguments& arguments) {
                         .shard_ranks = static_cast<int>(whole.training.dp_shard.value_or(0)),
                         .shared_parameters = whole.training.shared_parameters == SharedParameters::automatic};
   const machine::Machine machine = machine::read_machine();
-  HardwareRates rates = {.cores = arguments.cores > 0 ? arguments.cores : machine.cores,
-                         .network = arguments.network_gbit * 1e9 / 8};
+  parallel::HardwareRates rates = {.cores = arguments.cores > 0 ? arguments.cores : machine.cores,
+                                   .network = arguments.network_gbit * 1e9 / 8};
   const double memory =
       arguments.memory_gib > 0 ? arguments.memory_gib * 1024 * 1024 * 1024 : machine.memory_available;
   const int threads_of_rank = std::max(1, rates.cores / job.ranks_per_host);

@@ -28,17 +28,17 @@ double peak_of(const Recipe& recipe) {
 void profile(const arguments::ProfileArguments& arguments) {
   const Recipe recipe = arguments::recipe_of_rank(arguments.recipe, Verb::train);
   ShortRun run(recipe, "profile", arguments.warmup_steps + arguments.steps);
-  Job& job = run.job();
+  comm::Job& job = run.job();
   ::setenv("KINETO_LOG_LEVEL", "6", /*overwrite=*/0);  // libtorch's profiler logs its stages at level 5
-  const auto profiler = std::make_shared<StepProfiler>(
-      StepProfilerOptions{.warmup_steps = arguments.warmup_steps,
-                          .steps = arguments.steps,
-                          .trace = run.folder() / fmt::format("trace_{}.json", job.info.rank)});
+  const auto profiler = std::make_shared<trainer::StepProfiler>(
+      trainer::StepProfilerOptions{.warmup_steps = arguments.warmup_steps,
+                                   .steps = arguments.steps,
+                                   .trace = run.folder() / fmt::format("trace_{}.json", job.info.rank)});
   run.train({profiler});
   if (run.is_first() && !profiler->profile()) {
     log::warning("the run ended before {} steps were recorded", arguments.steps);
   } else if (run.is_first()) {
-    const Profile& measured = *profiler->profile();
+    const trainer::Profile& measured = *profiler->profile();
     log::info("{}{}traces     {} (open in chrome://tracing or ui.perfetto.dev)",
               to_text(measured, job.device.is_cpu() ? peak_of(recipe) : 0),
               job.device.is_cpu() ? to_text(measure_floor(measured), measured.step_seconds) : "",

@@ -28,7 +28,7 @@ int run_program(int argc, char** argv, std::vector<settings::Field> settings,
   const auto as_rank = [&](const Run& run) {
     const FitResult result = train(run);
     if (run.mesh.world().rank() == 0 && !result.stopped && !result.was_finished)
-      write_summary(run.recipe, run.mesh, result);
+      trainer::write_summary(run.recipe, run.mesh, result);
     return !result.stopped;
   };
   const int failure = rank::exit_code_of([&] {

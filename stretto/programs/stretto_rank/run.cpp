@@ -46,9 +46,9 @@ void run_rank(const std::string& program, const arguments::RecipeArguments& argu
   std::optional<checkpoint_format::RunLock> lock;
   const bool trains = verb != Verb::test;
   if (info.rank == 0 && trains) lock.emplace(recipe.output);
-  const Job job =
-      join_job(recipe.training.device, "training.device", recipe.training.backend, "training.backend");
-  require_same_inputs(*job.group, inputs_of(recipe));
+  const comm::Job job =
+      comm::join_job(recipe.training.device, "training.device", recipe.training.backend, "training.backend");
+  trainer::require_same_inputs(*job.group, inputs_of(recipe));
   const Mesh mesh = make_mesh(recipe, *job.group);
   if (!launcher_keeps_log()) open_own_log(recipe, info.rank);  // rank 0 has joined and thus holds the lock
   if (trains) resume_own_run(recipe, info);

@@ -14,7 +14,7 @@ void run_recipe(const arguments::RecipeArguments& arguments, Verb verb) {
     }
     const FitResult result = task->train({});
     if (run.mesh.world().rank() == 0 && !result.stopped && !result.was_finished)
-      write_summary(run.recipe, run.mesh, result);
+      trainer::write_summary(run.recipe, run.mesh, result);
     return !result.stopped;
   });
 }

@@ -31,9 +31,9 @@ ShortRun::ShortRun(const Recipe& whole, const std::string& name, int64_t steps)
     lock_.emplace(folder_);
     remove_folder(recipe_.output);
   }
-  job_.emplace(
-      join_job(recipe_.training.device, "training.device", recipe_.training.backend, "training.backend"));
-  require_same_inputs(*job_->group, inputs_of(recipe_));
+  job_.emplace(comm::join_job(recipe_.training.device, "training.device", recipe_.training.backend,
+                              "training.backend"));
+  trainer::require_same_inputs(*job_->group, inputs_of(recipe_));
   mesh_.reset(new Mesh(make_mesh(recipe_, *job_->group)));
 }
 

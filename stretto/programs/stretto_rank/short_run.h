@@ -26,14 +26,14 @@ class ShortRun {
 
   const Recipe& recipe() const { return recipe_; }
   const std::filesystem::path& folder() const { return folder_; }
-  Job& job() { return *job_; }
+  comm::Job& job() { return *job_; }
   bool is_first() const { return job_->info.rank == 0; }
 
  private:
   const std::filesystem::path folder_;
   const Recipe recipe_;
   std::optional<checkpoint_format::RunLock> lock_;  // of rank 0
-  std::optional<Job> job_;
+  std::optional<comm::Job> job_;
   std::unique_ptr<Mesh> mesh_;
 };
 

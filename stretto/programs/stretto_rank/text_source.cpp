@@ -9,10 +9,10 @@ TextSource::TextSource(const arguments::InputArguments& arguments, const OptionN
   if (!arguments.texts.empty()) return;
   lines_ = std::make_unique<LineReader>(arguments.input);
   const std::string& format = arguments.input_format;
-  format_ = format == "json"    ? InputFormat::json
-            : format == "jsonl" ? InputFormat::jsonl
-            : format == "text"  ? InputFormat::text
-                                : format_of(arguments.input, names);
+  format_ = format == "json"    ? serve::InputFormat::json
+            : format == "jsonl" ? serve::InputFormat::jsonl
+            : format == "text"  ? serve::InputFormat::text
+                                : serve::format_of(arguments.input, names);
 }
 
 void TextSource::read(const InputParser& parser, const UseInput& use) const {

@@ -22,7 +22,7 @@ class TextSource {
  private:
   const arguments::InputArguments& arguments_;
   std::unique_ptr<LineReader> lines_;  // null: the texts of the command line
-  InputFormat format_ = InputFormat::text;
+  serve::InputFormat format_ = serve::InputFormat::text;
 };
 
 }  // namespace stretto::rank

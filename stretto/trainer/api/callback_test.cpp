@@ -88,7 +88,7 @@ class CallbackTest : public ::testing::Test {
   FitResult fit(int ranks, const std::function<void(Trainer&, int rank)>& add) const {
     const Ones train(8), validation(3);
     FitResult result;
-    run_rank_threads(ranks, [&](Group& group) {
+    comm::run_rank_threads(ranks, [&](Group& group) {
       Sum module;
       const Mesh mesh = make_mesh(recipe_, group);
       Trainer trainer(recipe_, mesh, at::kCPU);
@@ -237,7 +237,8 @@ TEST_F(CallbackTest, ATrackerOfOnesOwnHearsAll) {
 }
 
 TEST(WeightHistograms, CountEveryFiniteValue) {
-  const Histogram histogram = histogram_of(at::tensor({0.0, 1.0, 1.0, 64.0, NAN, INFINITY}, at::kDouble));
+  const Histogram histogram =
+      trainer::histogram_of(at::tensor({0.0, 1.0, 1.0, 64.0, NAN, INFINITY}, at::kDouble));
   EXPECT_EQ(histogram.count, 4);
   EXPECT_EQ(histogram.sum, 66);
   EXPECT_EQ(histogram.sum_of_squares, 4098);
@@ -247,9 +248,9 @@ TEST(WeightHistograms, CountEveryFiniteValue) {
   EXPECT_EQ(histogram.counts[63], 1);
   EXPECT_EQ(histogram.limits[0], 1);
   EXPECT_EQ(histogram.limits[63], 64);
-  EXPECT_EQ(histogram_of(at::zeros({3})).counts, std::vector<double>{3});
-  EXPECT_EQ(histogram_of(at::full({3}, NAN)).count, 0);
-  EXPECT_EQ(histogram_of(at::empty({0})).count, 0);
+  EXPECT_EQ(trainer::histogram_of(at::zeros({3})).counts, std::vector<double>{3});
+  EXPECT_EQ(trainer::histogram_of(at::full({3}, NAN)).count, 0);
+  EXPECT_EQ(trainer::histogram_of(at::empty({0})).count, 0);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include "stretto/comm/holders.h"
 #include "stretto/trainer/run/session.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 std::string key_of(const Callback& callback) { return "callback." + callback.name(); }
@@ -32,9 +32,11 @@ bool Callbacks::read_gradients() const {
   return std::ranges::any_of(callbacks_, [](const auto& callback) { return callback->reads_gradients(); });
 }
 
-void Callbacks::set_position(const Session& session) { set_position(session, session.cursor.epoch()); }
+void Callbacks::set_position(const trainer::Session& session) {
+  set_position(session, session.cursor.epoch());
+}
 
-void Callbacks::set_position(const Session& session, int64_t epoch) {
+void Callbacks::set_position(const trainer::Session& session, int64_t epoch) {
   context_.steps_done = session.steps_done();
   context_.total_steps = session.total_steps();
   context_.epoch = epoch;
@@ -68,7 +70,7 @@ void Callbacks::add_state(State& state) const {
     callback->add_state(own);
     for (Entry& entry : own.tensors) {
       entry.name = key_of(*callback) + "." + entry.name;
-      entry.holders = holders_of(context_.mesh.world());
+      entry.holders = comm::holders_of(context_.mesh.world());
       state.tensors.push_back(std::move(entry));
     }
     state.scalars[key_of(*callback)] = own.scalars;
@@ -83,4 +85,4 @@ void Callbacks::resume(const State& state) {
   }
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

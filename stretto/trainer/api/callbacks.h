@@ -7,8 +7,12 @@
 #include "stretto/trainer/api/callback.h"
 
 namespace stretto {
-
+namespace trainer {
 struct Session;
+}
+}  // namespace stretto
+
+namespace stretto::trainer {
 
 // Dispatches the events of a run to its callbacks.
 class Callbacks {
@@ -24,8 +28,8 @@ class Callbacks {
   FitContext& context() { return context_; }
 
   // Sets the position of the run: at its next step, or after the last step in `epoch`.
-  void set_position(const Session& session);
-  void set_position(const Session& session, int64_t epoch);
+  void set_position(const trainer::Session& session);
+  void set_position(const trainer::Session& session, int64_t epoch);
 
   // Calls `event` of all callbacks; `name` is the event's name in messages.
   template <class... Args>
@@ -58,4 +62,4 @@ class Callbacks {
   FitContext context_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -78,7 +78,7 @@ struct MaskedLanguageModel : TokenTask {
   }
 };
 
-class CollatingTest : public LoopTest {
+class CollatingTest : public trainer::LoopTest {
  protected:
   template <class Task>
   NamedTensors train(int ranks) {
@@ -87,7 +87,7 @@ class CollatingTest : public LoopTest {
     recipe_.training.global_batch_size = 8;
     recipe_.evaluate.every = "never";
     const Sentences sentences(20);
-    run_rank_threads(ranks, [&](Group& group) {
+    comm::run_rank_threads(ranks, [&](Group& group) {
       Task module;
       const Mesh mesh = make_mesh(recipe_, group);
       Trainer(recipe_, mesh, at::kCPU).fit(module, sentences, nullptr);

@@ -16,7 +16,7 @@ void refuse(const Recipe& recipe, const std::string& setting, const std::string&
 }
 
 // Refuses settings that do not apply, before the first step.
-void check_settings(const Recipe& recipe, const Engine& engine) {
+void check_settings(const Recipe& recipe, const parallel::Engine& engine) {
   const TrainingConfig& training = recipe.training;
   if (engine.facts().gradients_are_sharded || engine.facts().passes_are_collective) {
     refuse(recipe, "training.strategy", training.strategy,
@@ -55,8 +55,9 @@ void require_loss(const Loss& loss) {
   }
 }
 
-ManualOptimization::ManualOptimization(const Recipe& recipe, Engine& engine, OptimizerSet& optimizers,
-                                       int64_t grad_accumulation_steps, int64_t total_steps)
+ManualOptimization::ManualOptimization(const Recipe& recipe, parallel::Engine& engine,
+                                       trainer::OptimizerSet& optimizers, int64_t grad_accumulation_steps,
+                                       int64_t total_steps)
     : training_(recipe.training), engine_(engine), optimizers_(optimizers) {
   check_settings(recipe, engine);
   if (grad_accumulation_steps > 1) {
@@ -69,7 +70,7 @@ ManualOptimization::ManualOptimization(const Recipe& recipe, Engine& engine, Opt
 
 void ManualOptimization::backward(const Loss& loss) {
   require_loss(loss);
-  engine_.backward(idle_ ? loss.sum * 0 : loss.sum, Reduce::later);
+  engine_.backward(idle_ ? loss.sum * 0 : loss.sum, parallel::Reduce::later);
   ++backwards_;
   if (idle_) return;
   loss_ += loss.sum.item<double>();
@@ -80,7 +81,7 @@ double ManualOptimization::step(const std::string& optimizer) {
   const size_t index = optimizers_.index(optimizer);
   if (backwards_ == 0)
     throw Error("step(\"{}\"): there are no gradients; call backward(loss) since the last step", optimizer);
-  engine_.backward({}, Reduce::last);  // reduces what was accumulated
+  engine_.backward({}, parallel::Reduce::last);  // reduces what was accumulated
   std::array<double, 2> totals = {loss_, count_};
   engine_.finish(totals);
   const auto [loss_sum, count] = totals;
@@ -89,7 +90,7 @@ double ManualOptimization::step(const std::string& optimizer) {
   if (count <= 0)
     throw DataError("step(\"{}\"): the losses of the global batch count {} samples", optimizer, count);
   optimizers_.select(index);
-  GradientView gradients = engine_.gradients();
+  parallel::GradientView gradients = engine_.gradients();
   const auto& parameters = engine_.facts().tensors.trainable;
   gradients.clear([&](size_t parameter) { return !optimizers_.selected_has(parameters[parameter].name); });
   double norm = gradients.norm();
@@ -106,7 +107,8 @@ double ManualOptimization::step(const std::string& optimizer) {
     norm = gradients.norm();
   }
   const optim::StepRates rates = optimizers_.schedule(index).rates(steps_done(optimizer));
-  engine_.step({.rates = rates, .grad_scale = clip_scale(norm / count, training_.max_grad_norm) / count});
+  engine_.step(
+      {.rates = rates, .grad_scale = parallel::clip_scale(norm / count, training_.max_grad_norm) / count});
   forget_casts();
   if (steps_++ == 0) norm_ = before;
   return before;

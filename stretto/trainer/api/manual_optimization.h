@@ -7,8 +7,15 @@
 
 namespace stretto {
 
+namespace parallel {
 class Engine;
+}
+namespace trainer {
+class MicroBatchRunner;
 class OptimizerSet;
+class TrainingRun;
+struct Session;
+}  // namespace trainer
 struct Recipe;
 struct State;
 struct TrainingConfig;
@@ -26,7 +33,7 @@ class ManualOptimization {
  public:
   // Throws ConfigError for settings with which manual optimization cannot be combined. `optimizers` is that
   // of `engine`.
-  ManualOptimization(const Recipe& recipe, Engine& engine, OptimizerSet& optimizers,
+  ManualOptimization(const Recipe& recipe, parallel::Engine& engine, trainer::OptimizerSet& optimizers,
                      int64_t grad_accumulation_steps, int64_t total_steps);
 
   // Adds the gradients of a loss, as a sum and a count, to those since the last step. The gradients of all
@@ -45,9 +52,9 @@ class ManualOptimization {
   int64_t steps_done(const std::string& optimizer) const;
 
  private:
-  friend class MicroBatchRunner;
-  friend struct Session;
-  friend class TrainingRun;
+  friend class trainer::MicroBatchRunner;
+  friend struct trainer::Session;
+  friend class trainer::TrainingRun;
   // `idle`: this rank has no samples; its batch stands in for them and counts nothing.
   void begin_batch(bool idle);
   void end_batch();
@@ -58,8 +65,8 @@ class ManualOptimization {
   int64_t batches_done() const { return batches_done_; }
 
   const TrainingConfig& training_;
-  Engine& engine_;
-  OptimizerSet& optimizers_;
+  parallel::Engine& engine_;
+  trainer::OptimizerSet& optimizers_;
   bool idle_ = false;
   double loss_ = 0, count_ = 0;  // of this rank since the last step
   int64_t backwards_ = 0;        // since the last step

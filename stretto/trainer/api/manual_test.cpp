@@ -74,7 +74,7 @@ struct GanTask : Module {
 constexpr std::pair<const char*, const char*> strategies_and_backends[] = {
     {"ddp", "shm"}, {"ddp", "tcp"}, {"zero1", "shm"}, {"zero1", "tcp"}};
 
-class ManualTest : public LoopTest {
+class ManualTest : public trainer::LoopTest {
  protected:
   ManualTest() {
     recipe_.training.epochs = 2;
@@ -110,7 +110,7 @@ TEST_F(ManualTest, AGanTrainsAsInALoopOfTorch) {
   // By default, biases have no weight decay.
   torch::optim::AdamW weights({net.generator->weight}, torch::optim::AdamWOptions(0.05).weight_decay(0.1));
   torch::optim::AdamW biases({net.generator->bias}, torch::optim::AdamWOptions(0.05).weight_decay(0));
-  const Points points(27);
+  const trainer::Points points(27);
   int64_t step = 0;
   for (const auto& samples : RecordsBatches::batches) {
     std::vector<Tensor> x;
@@ -291,10 +291,10 @@ struct Diverges : GanTask {
     return {};
   }
 };
-struct AutomaticAsksForManual : Line {
+struct AutomaticAsksForManual : trainer::Line {
   Loss training_step(const Batch& batch, StepContext& context) override {
     context.manual();
-    return Line::training_step(batch, context);
+    return trainer::Line::training_step(batch, context);
   }
 };
 

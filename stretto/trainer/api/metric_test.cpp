@@ -15,7 +15,7 @@ using ::testing::ThrowsMessage;
 int64_t gold_of(int64_t sample) { return sample % 5 == 4 ? -100 : sample % 3; }
 int64_t predicted_of(int64_t sample) { return sample * 7 % 11 % 3; }
 
-struct Measured : Line {
+struct Measured : trainer::Line {
   Measured() {
     const auto rmse = [](const Tensor& sum) -> Metrics {
       return {{"rmse", std::sqrt((sum[0] / sum[1]).item<double>())}};
@@ -33,10 +33,10 @@ struct Measured : Line {
   }
   Loss training_step(const Batch& batch, StepContext& context) override {
     update(batch);  // not counted
-    return Line::training_step(batch, context);
+    return trainer::Line::training_step(batch, context);
   }
   Tensor validation_step(const Batch& batch, StepContext& context) override {
-    Line::validation_step(batch, context);
+    trainer::Line::validation_step(batch, context);
     update(batch);
     return {};
   }
@@ -63,7 +63,7 @@ struct Measured : Line {
 };
 
 // 10 validation samples divide neither by 3 ranks nor by batches of 4.
-class MetricTest : public LoopTest {
+class MetricTest : public trainer::LoopTest {
  protected:
   MetricTest() {
     recipe_.training.epochs = 1;
@@ -110,7 +110,7 @@ TEST_F(MetricTest, CanBeMonitored) {
               ThrowsMessage<ConfigError>(HasSubstr("set checkpoint.mode to max or min")));
 }
 
-struct NeverUpdated : Line {
+struct NeverUpdated : trainer::Line {
   NeverUpdated() { metric(std::make_shared<MeanMetric>("accuracy")); }
 };
 
@@ -147,13 +147,13 @@ TEST_F(MetricTest, MistakesAreNamed) {
 
 // --- log()
 
-struct LogsBoth : Line {
+struct LogsBoth : trainer::Line {
   Loss training_step(const Batch& batch, StepContext& context) override {
     const double mean = at::tensor(batch.sample_ids, at::kDouble).mean().item<double>();
     context.log("both", mean, {.prog_bar = false, .on_epoch = true});
     context.log("epoch_only", mean, {.on_step = false, .on_epoch = true});
     context.log("step_only", mean, LogOptions{});
-    return Line::training_step(batch, context);
+    return trainer::Line::training_step(batch, context);
   }
   void on_train_batch_end(const StepReport& report) override { steps.push_back(report.step); }
   std::vector<int64_t> steps;
@@ -199,10 +199,10 @@ TEST_F(MetricTest, LoggedMeansOfAnEpochSurviveAResumeInsideIt) {
   EXPECT_EQ(epoch_means(records()), epoch_means(whole));
 }
 
-struct LogsNothing : Line {
+struct LogsNothing : trainer::Line {
   Loss training_step(const Batch& batch, StepContext& context) override {
     context.log("value", 1, {.on_step = false});
-    return Line::training_step(batch, context);
+    return trainer::Line::training_step(batch, context);
   }
 };
 

@@ -72,7 +72,7 @@ class SeamTest : public ::testing::Test {
   FitResult fit(int ranks, int64_t samples = 40, const Plane* validation = nullptr) const {
     const Plane train(samples);
     FitResult result;
-    run_rank_threads(ranks, [&](Group& group) {
+    comm::run_rank_threads(ranks, [&](Group& group) {
       M module;
       const Mesh mesh = make_mesh(recipe_, group);
       const FitResult mine = Trainer(recipe_, mesh, at::kCPU).fit(module, train, validation);
@@ -158,7 +158,7 @@ TEST_F(SeamTest, ParametersOfASourceTrainAsThoseThatAreHeld) {
 // An evaluation or a run reads it; later ones use the weights that this left.
 TEST_F(SeamTest, ASourceIsReadOnce) {
   const Plane train(40);
-  run_rank_threads(1, [&](Group& group) {
+  comm::run_rank_threads(1, [&](Group& group) {
     const Mesh mesh = make_mesh(recipe_, group);
     ReadsOnes module;
     EXPECT_EQ(module.net->named_parameters()["first.weight"].storage().nbytes(), sizeof(float));
@@ -204,7 +204,7 @@ TEST_F(SeamTest, RanksAlongOtherAxesThanDataShareSamplesAndDecisions) {
   const auto fit_on = [&](int ranks, const MeshShape& shape) {
     FitResult result;
     const Plane train(40);
-    run_rank_threads(ranks, [&](Group& world) {
+    comm::run_rank_threads(ranks, [&](Group& world) {
       const Mesh mesh = make_mesh(recipe_, world, shape);
       Placed module(mesh);
       Trainer trainer(recipe_, mesh, at::kCPU);
@@ -486,8 +486,8 @@ TEST_F(SeamTest, ParameterGroupsHaveTheirOwnSettings) {
   const NamedTensors weights = SafetensorsFile(recipe_.output / "model/model.safetensors").load_all();
   Regression by_hand;
   by_hand.root().to(at::kDouble);
-  LoggedWindows logged;
-  run_rank_threads(1, [&](Group& group) {
+  trainer::LoggedWindows logged;
+  comm::run_rank_threads(1, [&](Group& group) {
     const Mesh mesh(group, {});
     StepContext context(mesh, logged, true);
     std::vector<int64_t> all(40);

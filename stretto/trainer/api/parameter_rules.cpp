@@ -10,7 +10,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/optim_config/optimizer_registry.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 // Unregistered types are assumed to have weight_decay.
@@ -109,7 +109,8 @@ std::vector<ParameterGroup> combine_groups(torch::nn::Module& module, const Reci
                                            std::vector<ParameterGroup> of_module) {
   if (recipe.parameters == ParametersConfig{}) return of_module;
   std::vector<std::string> names;
-  for (const NamedParameter& parameter : collect_tensors(module).trainable) names.push_back(parameter.name);
+  for (const parallel::NamedParameter& parameter : parallel::collect_tensors(module).trainable)
+    names.push_back(parameter.name);
   const ParameterRules rules(recipe, names);
   std::vector<ParameterGroup> groups;
   std::vector<bool> used(of_module.size(), false);
@@ -160,13 +161,13 @@ std::vector<int64_t> layer_depths(const std::vector<std::string>& names) {
   return depths;
 }
 
-std::string describe_groups(const ModuleTensors& tensors, double lr, const std::string& optimizer) {
+std::string describe_groups(const parallel::ModuleTensors& tensors, double lr, const std::string& optimizer) {
   const bool decays = has_weight_decay(optimizer);
   struct Count {
     int64_t tensors = 0, elements = 0;
   };
   std::map<std::pair<double, bool>, Count, std::greater<>> groups;
-  for (const NamedParameter& parameter : tensors.trainable) {
+  for (const parallel::NamedParameter& parameter : tensors.trainable) {
     Count& count = groups[{parameter.lr_factor, parameter.weight_decay && decays}];
     ++count.tensors;
     count.elements += parameter.tensor.numel();
@@ -180,4 +181,4 @@ std::string describe_groups(const ModuleTensors& tensors, double lr, const std::
   return fmt::format("groups     {}", fmt::join(lines, "\n           "));
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -17,7 +17,7 @@
 #include "stretto/trainer/api/trainer.h"
 
 // The sections parameters and optimizer.scale_lr, clipping by value, and warm-up in samples.
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 using ::testing::AllOf;
@@ -87,7 +87,7 @@ class RulesTest : public ::testing::Test {
   NamedTensors train(int ranks = 1) {
     const Spots samples(22);
     NamedTensors weights;
-    run_rank_threads(ranks, [&](Group& group) {
+    comm::run_rank_threads(ranks, [&](Group& group) {
       NetTask task;
       const Mesh mesh = make_mesh(recipe_, group);
       Trainer(recipe_, mesh, at::kCPU).fit(task, samples, nullptr);
@@ -104,11 +104,11 @@ class RulesTest : public ::testing::Test {
     }
     return values;
   }
-  std::map<std::string, NamedParameter> grouped() const {
+  std::map<std::string, parallel::NamedParameter> grouped() const {
     NetTask task;
-    std::map<std::string, NamedParameter> parameters;
+    std::map<std::string, parallel::NamedParameter> parameters;
     const auto groups = combine_groups(task.root(), recipe_, task.configure_optimizers({}).groups);
-    for (auto& parameter : collect_tensors(task.root(), groups).trainable)
+    for (auto& parameter : parallel::collect_tensors(task.root(), groups).trainable)
       parameters.emplace(parameter.name, parameter);
     return parameters;
   }
@@ -155,13 +155,13 @@ TEST_F(RulesTest, ArePrintedWithCounts) {
   recipe_.parameters.lr_factors = {"layer.*=0.5"};
   NetTask task;
   const auto groups = combine_groups(task.root(), recipe_, {});
-  EXPECT_EQ(describe_groups(collect_tensors(task.root(), groups), 0.1, "AdamW"),
+  EXPECT_EQ(describe_groups(parallel::collect_tensors(task.root(), groups), 0.1, "AdamW"),
             "groups     lr 0.1, weight decay: 2 tensors, 12 parameters\n"
             "           lr 0.1, no weight decay: 4 tensors, 10 parameters\n"
             "           lr 0.05, weight decay: 2 tensors, 18 parameters\n"
             "           lr 0.05, no weight decay: 2 tensors, 6 parameters");
   for (const char* without : {"LBFGS", "Rprop", "SparseAdam"}) {
-    EXPECT_EQ(describe_groups(collect_tensors(task.root(), groups), 0.1, without),
+    EXPECT_EQ(describe_groups(parallel::collect_tensors(task.root(), groups), 0.1, without),
               "groups     lr 0.1: 6 tensors, 22 parameters\n"
               "           lr 0.05: 4 tensors, 24 parameters")
         << without;
@@ -270,4 +270,4 @@ TEST(Rules, SettingsThatContradictAreRefused) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

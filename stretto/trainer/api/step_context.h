@@ -11,7 +11,9 @@ class Group;
 class Mesh;
 
 class ManualOptimization;
+namespace trainer {
 struct LoggedWindows;
+}
 
 // How StepContext::log records a value.
 struct LogOptions {
@@ -27,7 +29,7 @@ struct LogOptions {
 class StepContext {
  public:
   // `all_ranks_step`: every rank has samples, so all of them run this step.
-  StepContext(const Mesh& mesh, LoggedWindows& logged, bool all_ranks_step)
+  StepContext(const Mesh& mesh, trainer::LoggedWindows& logged, bool all_ranks_step)
       : mesh_(mesh), logged_(logged), all_ranks_step_(all_ranks_step) {}
 
   nn::Context forward;  // pass it to the model; forward.training is false in evaluation
@@ -68,7 +70,7 @@ class StepContext {
 
  private:
   const Mesh& mesh_;
-  LoggedWindows& logged_;
+  trainer::LoggedWindows& logged_;
   bool all_ranks_step_;
   ManualOptimization* manual_ = nullptr;
 };

@@ -7,7 +7,7 @@
 #include "stretto/parallel/replicas.h"
 #include "stretto/trainer/run/compute_precision.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 void require_own_parameters(const torch::nn::Module& teacher, const torch::nn::Module& model) {
@@ -27,9 +27,9 @@ void place_teachers(const Module& module, at::Device device, Precision precision
   at::NoGradGuard no_grad;
   for (const auto& teacher : module.teachers()) {
     require_own_parameters(*teacher, module.root());
-    teacher->to(device, compute_dtype(compute_precision(*teacher, precision).parameters));
+    teacher->to(device, compute_dtype(trainer::compute_precision(*teacher, precision).parameters));
     teacher->eval();
-    NamedTensorList tensors;
+    parallel::NamedTensorList tensors;
     for (const auto& item : teacher->named_parameters()) {
       Tensor(item.value()).set_requires_grad(false);
       tensors.emplace_back(item.key(), item.value());
@@ -37,7 +37,7 @@ void place_teachers(const Module& module, at::Device device, Precision precision
     for (const auto& item : teacher->named_buffers()) {
       if (item.value().defined()) tensors.emplace_back(item.key(), item.value());
     }
-    broadcast_tensors(mesh.world(), tensors);
+    parallel::broadcast_tensors(mesh.world(), tensors);
   }
 }
 
@@ -55,4 +55,4 @@ std::string describe_teachers(const Module& module) {
   return lines;
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -4,7 +4,7 @@
 
 #include "stretto/trainer/api/module.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // Prepares the teachers of `module` for a run, as described at Module::teacher(). Throws ConfigError if one
 // shares a parameter with the model. Collective.
@@ -13,4 +13,4 @@ void place_teachers(const Module& module, at::Device device, Precision precision
 // A line per teacher for the start of a run; empty if there are none.
 std::string describe_teachers(const Module& module);
 
-}  // namespace stretto
+}  // namespace stretto::trainer

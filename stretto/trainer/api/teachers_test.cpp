@@ -12,7 +12,7 @@
 #include "stretto/optim_config/optimizers.h"
 #include "stretto/trainer/api/trainer.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 using ::testing::HasSubstr;
@@ -62,7 +62,7 @@ class TeacherTest : public ::testing::Test {
   // The teacher begins with other weights on each rank; those of rank 0 replace them.
   Tensor train(int ranks) {
     const SineInputs inputs(24);
-    run_rank_threads(ranks, [&](Group& group) {
+    comm::run_rank_threads(ranks, [&](Group& group) {
       Imitation module(0.5 + group.rank());
       const Mesh mesh = make_mesh(recipe_, group);
       Trainer(recipe_, mesh, at::kCPU).fit(module, inputs, nullptr);
@@ -115,7 +115,7 @@ struct OwnTeacher : Module {
 TEST_F(TeacherTest, SharesNothingWithTheModel) {
   EXPECT_THAT(
       [&] {
-        run_rank_threads(1, [&](Group& group) {
+        comm::run_rank_threads(1, [&](Group& group) {
           OwnTeacher module;
           const Mesh mesh = make_mesh(recipe_, group);
           Trainer(recipe_, mesh, at::kCPU).fit(module, SineInputs(8), nullptr);
@@ -130,4 +130,4 @@ TEST_F(TeacherTest, SharesNothingWithTheModel) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

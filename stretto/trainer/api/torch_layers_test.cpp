@@ -100,7 +100,7 @@ class TorchLayersTest : public ::testing::Test {
   FitResult fit(int ranks, const std::function<void(Group&, M&)>& look, const Waves* validation = nullptr) {
     const Waves train(40);
     FitResult result;
-    run_rank_threads(ranks, [&](Group& group) {
+    comm::run_rank_threads(ranks, [&](Group& group) {
       M module;
       const Mesh mesh = make_mesh(recipe_, group);
       const FitResult mine = Trainer(recipe_, mesh, at::kCPU).fit(module, train, validation);

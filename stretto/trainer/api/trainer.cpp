@@ -19,11 +19,13 @@ std::vector<std::shared_ptr<Callback>> callbacks_of(const Recipe& recipe) {
   std::vector<std::shared_ptr<Callback>> callbacks;
   if (recipe.early_stopping.in_use()) {
     const auto& config = recipe.early_stopping;
-    callbacks.push_back(std::make_shared<EarlyStopping>(config, recipe.checkpoint.monitor.value_or("loss")));
+    callbacks.push_back(
+        std::make_shared<trainer::EarlyStopping>(config, recipe.checkpoint.monitor.value_or("loss")));
   }
-  if (recipe.training.max_time) callbacks.push_back(std::make_shared<MaxTime>(*recipe.training.max_time));
+  if (recipe.training.max_time)
+    callbacks.push_back(std::make_shared<trainer::MaxTime>(*recipe.training.max_time));
   if (!recipe.track.histograms.never())
-    callbacks.push_back(std::make_shared<WeightHistograms>(recipe.track.histograms));
+    callbacks.push_back(std::make_shared<trainer::WeightHistograms>(recipe.track.histograms));
   return callbacks;
 }
 
@@ -65,27 +67,27 @@ FitResult Trainer::fit(Module& module, const data::Dataset& all, const data::Dat
                                describe_samples("validation samples", validation)};
   for (const auto& [name, samples] : validation_sets_)
     inputs.push_back(describe_samples("validation samples " + name, samples));
-  require_same_inputs(mesh_.world(), inputs);
+  trainer::require_same_inputs(mesh_.world(), inputs);
   auto every_callback = callbacks_of(recipe_);
   every_callback.insert(every_callback.end(), callbacks_.begin(), callbacks_.end());
-  Trackers trackers = make_trackers(recipe_, mesh_.world().rank(), trackers_);
-  Callbacks callbacks(std::move(every_callback), {recipe_, module, mesh_, trackers, train});
+  track::Trackers trackers = trainer::make_trackers(recipe_, mesh_.world().rank(), trackers_);
+  trainer::Callbacks callbacks(std::move(every_callback), {recipe_, module, mesh_, trackers, train});
   std::vector<ModelRule> rules;
   for (const std::string& text : recipe_.checkpoint.save_models) rules.push_back(parse_model_rule(text));
   rules.insert(rules.end(), model_rules_.begin(), model_rules_.end());
-  const SessionParts parts = {.recipe = recipe_,
-                              .mesh = mesh_,
-                              .device = device_,
-                              .module = module,
-                              .train = train,
-                              .callbacks = callbacks,
-                              .trackers = trackers,
-                              .validation = validation,
-                              .other_sets = validation_sets_,
-                              .rules = std::move(rules)};
-  std::unique_ptr<Fit> fit;
+  const trainer::SessionParts parts = {.recipe = recipe_,
+                                       .mesh = mesh_,
+                                       .device = device_,
+                                       .module = module,
+                                       .train = train,
+                                       .callbacks = callbacks,
+                                       .trackers = trackers,
+                                       .validation = validation,
+                                       .other_sets = validation_sets_,
+                                       .rules = std::move(rules)};
+  std::unique_ptr<trainer::Fit> fit;
   try {
-    fit = std::make_unique<Fit>(parts, find_checkpoint(recipe_, mesh_));
+    fit = std::make_unique<trainer::Fit>(parts, trainer::find_checkpoint(recipe_, mesh_));
     FitResult result = fit->run();
     result.training_samples = train.size();
     if (!result.was_finished) trackers.end(result.stopped ? RunEnd::stopped : RunEnd::finished);

@@ -15,8 +15,10 @@
 
 namespace stretto {
 
-struct Evaluation;
+namespace trainer {
 enum class EvaluationStep;
+struct Evaluation;
+}  // namespace trainer
 
 // What Trainer::fit did.
 struct FitResult {
@@ -101,8 +103,8 @@ class Trainer {
 
  private:
   void prepare(DataModule& data, Stage stage) const;
-  Evaluation evaluate_loaded(Module& module, const data::Dataset& samples, const TestOptions& options,
-                             EvaluationStep step) const;
+  trainer::Evaluation evaluate_loaded(Module& module, const data::Dataset& samples,
+                                      const TestOptions& options, trainer::EvaluationStep step) const;
 
   const Recipe& recipe_;
   const Mesh& mesh_;

@@ -3,7 +3,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 Checkpoints::Checkpoints(const Recipe& recipe, const Mesh& mesh, bool holds_state)
     : recipe_(recipe),
@@ -61,4 +61,4 @@ std::string Checkpoints::finish() {
   return error.empty() ? "" : "the last checkpoint was not saved: " + error;
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

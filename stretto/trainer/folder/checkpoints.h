@@ -9,7 +9,7 @@
 #include "stretto/trainer/run/recurrence.h"
 #include "stretto/trainer/run/requests.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // Implements `checkpoint` of the recipe: when a run is saved, and what it rolls back to. All calls are
 // collective.
@@ -44,4 +44,4 @@ class Checkpoints {
   bool holds_state_;                            // the same on all ranks
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -4,7 +4,7 @@
 #include "stretto/trainer/run/loop_fixture.h"
 
 // What a run leaves on a disk that fails.
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 using ::testing::AllOf;
@@ -63,4 +63,4 @@ TEST_F(FullDisk, AModelThatCannotBeWrittenFailsAllRanksAndLeavesTheOthers) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

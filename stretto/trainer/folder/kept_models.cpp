@@ -7,7 +7,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 KeptModels::KeptModels(const Recipe& recipe, const Mesh& mesh, const std::vector<ModelRule>& rules,
                        const RunFolder* folder, const Module& module)
@@ -144,4 +144,4 @@ void KeptModels::resume(const State& state) {
   }
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -13,7 +13,7 @@
 #include "stretto/trainer/folder/model_saver.h"
 #include "stretto/trainer/run/monitor.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // The models that a run keeps, each the best by a metric: model/ by checkpoint.monitor, or the last weights
 // of a run without evaluations; and those of checkpoint.save_models and Trainer::register_model_saving in
@@ -81,4 +81,4 @@ class KeptModels {
   bool kept_last_ = false;
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -4,7 +4,7 @@
 
 #include "stretto/trainer/run/loop_fixture.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 class KeptModelsTest : public LoopTest {
@@ -76,4 +76,4 @@ TEST_F(KeptModelsTest, AnotherMetricBeginsAgain) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -5,7 +5,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 ModelSaver::ModelSaver(const RunFolder& folder, const Module& module, std::string name)
     : folder_(folder), module_(module), name_(std::move(name)), at_start_(identity()) {}
@@ -60,4 +60,4 @@ std::string ModelSaver::finish() {
       (folder_.path() / name_).string());
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

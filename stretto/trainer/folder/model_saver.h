@@ -7,7 +7,7 @@
 
 #include "stretto/trainer/folder/run_folder.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // Writes the model of a run, on rank 0. If writing fails (a full disk), training continues: the weights are
 // kept in memory and written at the next opportunity. If that fails too, the run fails at its end.
@@ -48,4 +48,4 @@ class ModelSaver {
   bool folder_lost_ = false;
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

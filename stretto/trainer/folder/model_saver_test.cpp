@@ -8,7 +8,7 @@
 #include "stretto/nn/layers.h"
 #include "stretto/tensor/safetensors.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 using ::testing::HasSubstr;
@@ -57,4 +57,4 @@ TEST_F(ModelSaverTest, AFolderThatIsGoneIsNamed) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -10,7 +10,7 @@
 #include "stretto/checkpoint/load.h"
 #include "stretto/checkpoint_format/folder.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 // The checkpoint that `resume` selects.
@@ -152,4 +152,4 @@ void RunCheckpoint::fill(State& state) {
                 : fmt::format(" (written by {})", counted(manifest.world_size, "rank")));
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

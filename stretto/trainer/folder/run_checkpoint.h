@@ -9,7 +9,7 @@
 #include "stretto/comm/mesh.h"
 #include "stretto/config/recipe.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // The folder of the checkpoints of a run by this recipe.
 std::filesystem::path checkpoints_of(const Recipe& recipe);
@@ -44,4 +44,4 @@ std::unique_ptr<RunCheckpoint> find_checkpoint(const Recipe& recipe, const Mesh&
 // as find_checkpoint().
 std::unique_ptr<RunCheckpoint> newest_checkpoint(const Recipe& recipe, const Mesh& mesh);
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -5,7 +5,7 @@
 #include "stretto/base/numbered_name.h"
 #include "stretto/checkpoint_format/folder.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 RunFolder::RunFolder(std::filesystem::path path)
     : path_(std::move(path)), made_(path_), previous_(path_ / "previous.new") {
@@ -71,4 +71,4 @@ void RunFolder::save_model(const Module& module, const ListedSource& weights, co
   replace_folder(fresh, path_ / name);
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -6,7 +6,7 @@
 #include "stretto/base/new_folder.h"
 #include "stretto/trainer/api/module.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // What becomes of the files of an earlier run in the folder of a new one.
 enum class EarlierFiles {
@@ -48,4 +48,4 @@ class RunFolder {
   std::filesystem::path previous_;  // the earlier run, while it is being moved
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

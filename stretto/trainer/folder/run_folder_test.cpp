@@ -12,7 +12,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 constexpr const char* run_files[] = {"config.yaml",        "metrics.jsonl",
@@ -116,4 +116,4 @@ TEST(RunFolder, ARunThatContinuesKeepsWhatWasBeingSetAside) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -8,7 +8,7 @@
 
 #include "stretto/parallel/phase.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 struct ShownPhase {
@@ -184,4 +184,4 @@ std::string to_text(const Profile& profile, double peak) {
   return text + "\n";
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -9,7 +9,7 @@
 
 #include "stretto/kernels/matmul/speed.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // An event recorded by the profiler.
 struct TimedEvent {
@@ -67,4 +67,4 @@ std::string to_text(const ProductFloor& floor, double step_seconds);
 // The profile as a text table. `peak`: peak operations per second of the rank's cores; 0 where it is unknown.
 std::string to_text(const Profile& profile, double peak);
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -5,7 +5,7 @@
 
 #include "stretto/parallel/phase.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 using ::testing::HasSubstr;
@@ -87,4 +87,4 @@ TEST(Profile, OperationsOfProducts) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

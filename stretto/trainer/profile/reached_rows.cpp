@@ -7,7 +7,7 @@
 #include "stretto/data/dataset.h"
 #include "stretto/nn/row_observer.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 constexpr size_t samples_at_once = 1024;
@@ -38,7 +38,7 @@ Rows named_rows(const data::Dataset& dataset, std::span<const int64_t> samples) 
 // Forwards the lookups that it observes.
 class ReachedRows::Table : public nn::RowObserver {
  public:
-  Table(const NamedParameter& parameter, int64_t page_elements)
+  Table(const parallel::NamedParameter& parameter, int64_t page_elements)
       : hook_(parameter.row_hook),
         next_(hook_->observer),
         rows_(static_cast<size_t>(parameter.tensor.size(0))),
@@ -93,8 +93,8 @@ class ReachedRows::Table : public nn::RowObserver {
   int64_t width_, page_elements_;
 };
 
-ReachedRows::ReachedRows(std::span<const NamedParameter> parameters, int64_t element_bytes) {
-  for (const NamedParameter& parameter : parameters) {
+ReachedRows::ReachedRows(std::span<const parallel::NamedParameter> parameters, int64_t element_bytes) {
+  for (const parallel::NamedParameter& parameter : parameters) {
     if (parameter.row_hook != nullptr && parameter.row_hook->observer != nullptr)
       tables_.push_back(std::make_unique<Table>(parameter, ::sysconf(_SC_PAGESIZE) / element_bytes));
   }
@@ -115,4 +115,4 @@ int64_t ReachedRows::elements_after(const data::Dataset& dataset, std::span<cons
   return sum;
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

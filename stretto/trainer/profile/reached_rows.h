@@ -8,10 +8,12 @@
 #include "stretto/parallel/parameters.h"
 
 namespace stretto {
-
 namespace data {
 class Dataset;
 }
+}  // namespace stretto
+
+namespace stretto::trainer {
 
 // The rows of sparse tables (nn::Embedding) that get gradients. Where tables are stepped by rows, pages of
 // gradients and optimizer state without such a row are never written, and take no memory.
@@ -19,7 +21,7 @@ class ReachedRows {
  public:
   // Observes the lookups in the tables among `parameters` (collect_tensors), as the engine does, from now
   // until it is destroyed. REQUIRES: an engine holds the parameters. element_bytes: of a gradient.
-  ReachedRows(std::span<const NamedParameter> parameters, int64_t element_bytes);
+  ReachedRows(std::span<const parallel::NamedParameter> parameters, int64_t element_bytes);
   ~ReachedRows();
   ReachedRows(const ReachedRows&) = delete;
   ReachedRows& operator=(const ReachedRows&) = delete;
@@ -36,4 +38,4 @@ class ReachedRows {
   std::vector<std::unique_ptr<Table>> tables_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -11,7 +11,7 @@
 #include "stretto/parallel/engine.h"
 #include "stretto/parallel/mesh_fixture.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 constexpr int64_t rows = 4096, width = 64;  // of fp32: a page holds 16 rows
@@ -31,13 +31,13 @@ class Names : public data::SampleDataset {
 
 // A table that an engine holds.
 struct Trained {
-  explicit Trained(Group& group) : mesh(mesh_of(group)) {
+  explicit Trained(Group& group) : mesh(parallel::mesh_of(group)) {
     table = root.register_module("table", std::make_shared<nn::Embedding>(rows, width, /*sparse=*/true));
     table->weight.detach().fill_(0.1);
-    engine.emplace(root, mesh, EngineOptions{.strategy = "ddp"}, optim::adamw({.lr = 0.1}));
+    engine.emplace(root, mesh, parallel::EngineOptions{.strategy = "ddp"}, optim::adamw({.lr = 0.1}));
   }
   void step(std::vector<int64_t> ids) {
-    engine->backward(table->forward(at::tensor(ids, at::kLong)).sum(), Reduce::last);
+    engine->backward(table->forward(at::tensor(ids, at::kLong)).sum(), parallel::Reduce::last);
     engine->finish();
     engine->step({.rates = {.lr = 0.1}});
   }
@@ -45,13 +45,13 @@ struct Trained {
   const Mesh mesh;
   torch::nn::Module root;
   std::shared_ptr<nn::Embedding> table;
-  std::optional<Engine> engine;
+  std::optional<parallel::Engine> engine;
 };
 
 TEST(ReachedRows, AreCountedByPages) {
-  run_rank_threads(1, [](Group& group) {
+  comm::run_rank_threads(1, [](Group& group) {
     Trained trained(group);
-    const ReachedRows reached(collect_tensors(trained.root).trainable, 4);
+    const ReachedRows reached(parallel::collect_tensors(trained.root).trainable, 4);
     EXPECT_EQ(reached.elements(), 0);
     trained.step({0, 3, 3, 15});
     EXPECT_EQ(reached.elements(), page);
@@ -70,10 +70,10 @@ TEST(ReachedRows, AreCountedByPages) {
 
 // The engine still learns which rows it must step.
 TEST(ReachedRows, ObserveBesidesTheEngine) {
-  run_rank_threads(1, [](Group& group) {
+  comm::run_rank_threads(1, [](Group& group) {
     Trained trained(group);
     {
-      const ReachedRows reached(collect_tensors(trained.root).trainable, 4);
+      const ReachedRows reached(parallel::collect_tensors(trained.root).trainable, 4);
       trained.step({5});
     }
     trained.step({7});
@@ -84,4 +84,4 @@ TEST(ReachedRows, ObserveBesidesTheEngine) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -5,7 +5,7 @@
 #include "stretto/base/clock.h"
 #include "stretto/base/files.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 namespace kineto = torch::profiler::impl;
@@ -61,4 +61,4 @@ void StepProfiler::step_end(FitContext&, const StepReport&) {
   profile_ = summarise(events, options_.steps, seconds);
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

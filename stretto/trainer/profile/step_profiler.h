@@ -7,7 +7,7 @@
 #include "stretto/trainer/api/callback.h"
 #include "stretto/trainer/profile/profile.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 struct StepProfilerOptions {
   int64_t warmup_steps = 5;  // not recorded
@@ -35,4 +35,4 @@ class StepProfiler : public Callback {
   std::optional<Profile> profile_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -2,7 +2,7 @@
 
 #include "stretto/trainer/run/step_totals.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 void LoggedSteps::add(const LoggedWindows& mine, const StepTotals& totals) {
   windows_.record.add(mine.record);
@@ -49,4 +49,4 @@ void LoggedSteps::resume(const State& state) {
   windows_.epoch.from_json(is_first ? epoch.at("values") : none);
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

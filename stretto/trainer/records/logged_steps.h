@@ -4,7 +4,7 @@
 #include "stretto/tensor/state.h"
 #include "stretto/trainer/records/logged_values.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 struct StepTotals;
 
@@ -37,4 +37,4 @@ class LoggedSteps {
   bool is_logged_in_epoch_ = false;  // some rank has values of the epoch
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

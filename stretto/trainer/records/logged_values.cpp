@@ -4,7 +4,7 @@
 
 #include "stretto/base/error.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 void LoggedValues::add(const std::string& name, double value, double weight, bool hidden) {
   if (!std::isfinite(weight) || weight < 0)
@@ -66,4 +66,4 @@ void LoggedValues::from_json(const nlohmann::json& values) {
     values_[name] = {{value.at(0), value.at(1)}, value.size() > 2 && value.at(2).get<bool>()};
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

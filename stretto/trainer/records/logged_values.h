@@ -9,7 +9,7 @@
 #include "stretto/base/weighted_mean.h"
 #include "stretto/trainer/api/metric.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // Weighted means of named values over a window of steps: each rank adds its own values, rank 0 returns the
 // means.
@@ -57,4 +57,4 @@ struct LoggedWindows {
   LoggedValues epoch;
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 double resident_mib() {
@@ -44,4 +44,4 @@ Metrics gather_rank_use(const Mesh& mesh, const RankUse& mine) {
   return values;
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

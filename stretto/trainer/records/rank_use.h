@@ -5,7 +5,7 @@
 #include "stretto/comm/group.h"
 #include "stretto/trainer/records/logged_values.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // What a rank measured in the steps of a record.
 struct RankUse {
@@ -22,4 +22,4 @@ struct RankUse {
 // Collective.
 Metrics gather_rank_use(const Mesh& mesh, const RankUse& mine);
 
-}  // namespace stretto
+}  // namespace stretto::trainer

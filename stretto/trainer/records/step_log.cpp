@@ -5,14 +5,16 @@
 #include "stretto/track/registry.h"
 #include "stretto/track/status_file.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
-Trackers make_trackers(const Recipe& recipe, int rank, const std::vector<std::shared_ptr<Tracker>>& more) {
-  Trackers trackers;
+track::Trackers make_trackers(const Recipe& recipe, int rank,
+                              const std::vector<std::shared_ptr<Tracker>>& more) {
+  track::Trackers trackers;
   if (rank != 0) return trackers;
   if (const ProgressDisplay display = recipe.track.progress; display != ProgressDisplay::off)
-    trackers.add(std::make_shared<Progress>(Progress::choose(display == ProgressDisplay::automatic)));
-  trackers.add(std::make_shared<StatusFile>(recipe.output / "progress.json"));
+    trackers.add(
+        std::make_shared<track::Progress>(track::Progress::choose(display == ProgressDisplay::automatic)));
+  trackers.add(std::make_shared<track::StatusFile>(recipe.output / "progress.json"));
   // First metrics.jsonl, from which others take the records.
   std::vector<std::string> names = recipe.track.trackers;
   std::erase(names, "jsonl");
@@ -90,4 +92,4 @@ void StepLog::resume(const State& state) {
   state.scalar("log").at("steps").get_to(loss_.weight);
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

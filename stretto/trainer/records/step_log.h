@@ -13,16 +13,17 @@
 #include "stretto/trainer/records/rank_use.h"
 #include "stretto/trainer/run/recurrence.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // metrics.jsonl and the trackers of the recipe, then those of the program; none on ranks other than 0.
-Trackers make_trackers(const Recipe& recipe, int rank, const std::vector<std::shared_ptr<Tracker>>& more);
+track::Trackers make_trackers(const Recipe& recipe, int rank,
+                              const std::vector<std::shared_ptr<Tracker>>& more);
 
 // The records of a run, which rank 0 passes to its trackers.
 class StepLog {
  public:
   // `trackers` must outlive this object.
-  StepLog(const Recipe& recipe, const Mesh& mesh, Trackers& trackers)
+  StepLog(const Recipe& recipe, const Mesh& mesh, track::Trackers& trackers)
       : recipe_(recipe),
         log_every_(recipe.track.log_every, mesh.world().rank() == 0),
         mesh_(mesh),
@@ -62,7 +63,7 @@ class StepLog {
   const Recipe& recipe_;
   Recurrence log_every_;
   const Mesh& mesh_;
-  Trackers& trackers_;
+  track::Trackers& trackers_;
   std::optional<Clock::time_point> started_;
   int64_t samples_ = 0, tokens_ = 0;
   WeightedMean loss_;  // of the steps since the last record; NaN: all were skipped
@@ -71,4 +72,4 @@ class StepLog {
   Metrics rank_use_;    // the same
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -5,7 +5,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/trainer/folder/run_folder.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 void write_summary(const Recipe& recipe, const Mesh& mesh, const FitResult& result) {
   const RunFolder folder(recipe.output);
@@ -46,4 +46,4 @@ std::string metrics_text(const Metrics& metrics) {
   return text;
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -4,7 +4,7 @@
 #include "stretto/config/recipe.h"
 #include "stretto/trainer/api/trainer.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // Writes summary.json, dev_results.json if there was an evaluation, and the closing lines of the log. Called
 // on rank 0, after fit().
@@ -16,4 +16,4 @@ nlohmann::ordered_json metrics_json(const Metrics& metrics);
 // Metrics as a line: "accuracy 0.9312, loss 0.2044".
 std::string metrics_text(const Metrics& metrics);
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -14,7 +14,7 @@
 #include "stretto/trainer/api/trainer.h"
 
 // The exponential moving average of the weights: section ema of the recipe.
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 using ::testing::HasSubstr;
@@ -90,7 +90,7 @@ class AverageTest : public ::testing::Test {
   FitResult train(int ranks = 1, const std::shared_ptr<Callback>& callback = nullptr) {
     const Grid samples(23), validation(9);
     FitResult result;
-    run_rank_threads(ranks, [&](Group& group) {
+    comm::run_rank_threads(ranks, [&](Group& group) {
       BlockTask task;
       const Mesh mesh = make_mesh(recipe_, group);
       Trainer trainer(recipe_, mesh, at::kCPU);
@@ -200,4 +200,4 @@ TEST(Average, SettingsWithoutEffectAreRefused) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

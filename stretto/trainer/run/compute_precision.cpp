@@ -6,7 +6,7 @@
 #include "stretto/nn/functional.h"
 #include "stretto/nn/layer_kinds.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 ComputePrecision compute_precision(const torch::nn::Module& module, Precision precision) {
   if (precision != Precision::bf16) return {precision, std::nullopt};
@@ -38,4 +38,4 @@ ComputeCopies::~ComputeCopies() {
   for (auto& [tensor, original] : std::views::reverse(originals_)) tensor.set_data(original);
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -9,7 +9,7 @@
 
 #include "stretto/tensor/autocast.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // How a module's forward computes in the precision of a run.
 struct ComputePrecision {
@@ -38,4 +38,4 @@ class ComputeCopies {
   std::vector<std::pair<Tensor, Tensor>> originals_;  // tensors of the module, and what they were
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

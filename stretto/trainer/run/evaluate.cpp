@@ -9,7 +9,7 @@
 #include "stretto/tensor/finite.h"
 #include "stretto/trainer/run/matmul_libraries.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 // One rank's rows as bytes: count, width, sample indices, values.
@@ -127,4 +127,4 @@ Metrics measure_everywhere(const Module& module, const Evaluation& evaluation, c
   return nlohmann::json::from_cbor(world.broadcast_bytes({bytes.begin(), bytes.end()}, 0)).get<Metrics>();
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -7,7 +7,7 @@
 #include "stretto/trainer/run/compute_precision.h"
 #include "stretto/trainer/run/micro_batch_runner.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // The result of an evaluation, on rank 0.
 struct Evaluation {
@@ -47,4 +47,4 @@ Metrics measure(const Module& module, const Evaluation& evaluation);
 // The same on every rank: rank 0 of the world computes and broadcasts them. Collective.
 Metrics measure_everywhere(const Module& module, const Evaluation& evaluation, const Mesh& mesh);
 
-}  // namespace stretto
+}  // namespace stretto::trainer

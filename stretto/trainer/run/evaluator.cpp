@@ -11,7 +11,7 @@
 #include "stretto/trainer/run/evaluate.h"
 #include "stretto/trainer/run/session.h"
 
-namespace stretto {
+namespace stretto::trainer {
 std::string one_line(const Metrics& metrics) {
   std::string line;
   for (const auto& [name, value] : metrics) line += (line.empty() ? "" : " | ") + metric_text(name, value);
@@ -42,14 +42,14 @@ std::optional<int64_t> Evaluator::after(const StepReport& report, bool last) con
 Metrics Evaluator::measure(const std::string& set, const data::Dataset& samples) {
   session_.engine.weights().catch_up();
   session_.engine.synchronise_buffers();
-  const AveragedWeights average = session_.engine.weights().averaged(recipe_.ema.evaluate);
+  const parallel::AveragedWeights average = session_.engine.weights().averaged(recipe_.ema.evaluate);
   const EvaluationOptions options = {.batch_size = evaluation_batch_size(recipe_),
                                      .device = session_.device,
                                      .kernels = nn::parse_kernels(recipe_.training.kernels),
                                      .autocast = session_.compute.autocast,
                                      .collective_forward = session_.engine.facts().passes_are_collective,
                                      .validation_set = set};
-  const Evaluation evaluation = stretto::evaluate(session_.module, samples, session_.mesh, options);
+  const Evaluation evaluation = trainer::evaluate(session_.module, samples, session_.mesh, options);
   table_ =
       recipe_.evaluate.by_class && evaluation.rows.defined() ? session_.module.table(evaluation.rows) : "";
   const Metrics measured = measure_everywhere(session_.module, evaluation, session_.mesh);
@@ -122,4 +122,4 @@ void Evaluator::resume(const State& state) {
   state.scalar("evaluations").get_to(done_);
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -10,7 +10,7 @@
 #include "stretto/trainer/api/module.h"
 #include "stretto/trainer/run/recurrence.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 struct Session;
 
@@ -71,4 +71,4 @@ class Evaluator {
 // "accuracy 0.9312 | loss 0.2044"
 std::string one_line(const Metrics& metrics);
 
-}  // namespace stretto
+}  // namespace stretto::trainer

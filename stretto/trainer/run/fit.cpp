@@ -11,7 +11,7 @@
 #include "stretto/strategy/batch_plan.h"
 #include "stretto/tensor/block_cache.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -75,7 +75,7 @@ void Fit::begin() {
 }
 
 void Fit::prepare_callbacks() {
-  Engine& engine = session_->engine;
+  parallel::Engine& engine = session_->engine;
   callbacks_.set_position(*session_);
   callbacks_.context().catch_up = [&engine] { engine.weights().catch_up(); };
   callbacks_.context().weights = [&engine] { return engine.weights().all(); };
@@ -164,7 +164,7 @@ void Fit::save_models(bool due) {
     if (session_->is_main_rank()) models_.retry();
     return;
   }
-  const AveragedWeights average = session_->engine.weights().averaged(recipe_.ema.evaluate);
+  const parallel::AveragedWeights average = session_->engine.weights().averaged(recipe_.ema.evaluate);
   require_finite();
   session_->engine.weights().at_first([this](const ListedSource& weights) { models_.save(weights); });
 }
@@ -318,4 +318,4 @@ FitResult Fit::run() {
   return result_;
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -9,7 +9,7 @@
 #include "stretto/trainer/run/session.h"
 #include "stretto/trainer/run/training_run.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // One call of Trainer::fit(): the loop around the steps of a run.
 class Fit {
@@ -49,10 +49,10 @@ class Fit {
   StepLog& step_log_;  // these are the session's
   KeptModels& models_;
   Evaluator& evaluator_;
-  Callbacks& callbacks_;
+  trainer::Callbacks& callbacks_;
   std::optional<Metrics> at_start_;  // of the evaluation before the first step, until it is recorded
   FitResult result_;
   bool claimed_folder_ = false;
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

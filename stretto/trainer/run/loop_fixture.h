@@ -17,7 +17,7 @@
 #include "stretto/trainer/records/summary.h"
 
 // Runs of a small regression, for tests of the loop.
-namespace stretto {
+namespace stretto::trainer {
 
 class Points : public data::SampleDataset {
  public:
@@ -81,7 +81,7 @@ class LoopTest : public ::testing::Test {
     };
     GroupOptions options;
     options.deadline = std::chrono::seconds(20);
-    run_rank_threads(ranks, options, run_rank, backend_);
+    comm::run_rank_threads(ranks, options, run_rank, backend_);
     return result;
   }
   std::vector<nlohmann::json> records() const {
@@ -117,4 +117,4 @@ class LoopTest : public ::testing::Test {
   int64_t samples_ = 0;          // evaluated, over all ranks
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -2,7 +2,7 @@
 #include "stretto/base/files.h"
 #include "stretto/trainer/run/loop_fixture.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 using ::testing::ElementsAre;
@@ -42,7 +42,7 @@ TEST_F(LoopTest, EvaluatesSeveralSets) {
 TEST_F(LoopTest, SetsNeedNamesAndAFirstOne) {
   const Points points(5);
   const Line module;
-  run_rank_threads(1, [&](Group& group) {
+  comm::run_rank_threads(1, [&](Group& group) {
     const Mesh mesh = make_mesh(recipe_, group);
     Trainer trainer(recipe_, mesh, at::kCPU);
     EXPECT_THAT([&] { trainer.add_validation("a/b", points); },
@@ -166,4 +166,4 @@ TEST_F(LoopTest, CallbacksReadTheGradientsOfTheGlobalBatch) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -6,7 +6,7 @@
 #include "stretto/trainer/run/loop_fixture.h"
 
 // When the Trainer evaluates, logs, saves and ends.
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 using ::testing::ElementsAre;
@@ -322,4 +322,4 @@ INSTANTIATE_TEST_SUITE_P(Strategies, PartsTest,
                          });
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

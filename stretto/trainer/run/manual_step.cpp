@@ -4,7 +4,7 @@
 #include "stretto/base/error.h"
 #include "stretto/trainer/run/training_run.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 void TrainingRun::step_manually(const data::GlobalBatch& batch, const Requests& requests,
                                 StepReport& report) {
@@ -31,4 +31,4 @@ void TrainingRun::step_manually(const data::GlobalBatch& batch, const Requests& 
   report.lr = manual.lr(manual.optimizers_.part(0).name);
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

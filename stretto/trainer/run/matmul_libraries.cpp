@@ -4,7 +4,7 @@
 
 #include "stretto/comm/mesh.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 namespace {
 
@@ -16,16 +16,17 @@ Products chosen_products(const TrainingConfig& training) {
 
 }  // namespace
 
-std::optional<MatmulLibraries> choose_matmul_libraries(const Recipe& recipe, const torch::nn::Module& module,
-                                                       const data::Dataset& dataset, int64_t samples,
-                                                       Precision precision, const Mesh& mesh,
-                                                       at::Device device) {
+std::optional<parallel::MatmulLibraries> choose_matmul_libraries(const Recipe& recipe,
+                                                                 const torch::nn::Module& module,
+                                                                 const data::Dataset& dataset,
+                                                                 int64_t samples, Precision precision,
+                                                                 const Mesh& mesh, at::Device device) {
   if (!device.is_cpu()) return std::nullopt;
   const int64_t mean = dataset.total_length() / std::max<int64_t>(1, dataset.size());
-  return MatmulLibraries(
+  return parallel::MatmulLibraries(
       module,
       {.wish = chosen_products(recipe.training),
-       .dtype = matmul_type(precision),
+       .dtype = parallel::matmul_type(precision),
        .rows = recipe.training.max_tokens.value_or(std::max<int64_t>(1, mean * samples)),
        .cache = recipe.data.cache.value_or(recipe.output / "cache"),
        .reference = recipe.training.kernels == KernelChoice::reference,
@@ -33,4 +34,4 @@ std::optional<MatmulLibraries> choose_matmul_libraries(const Recipe& recipe, con
       mesh.group(Axes::stage));
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -6,14 +6,15 @@
 #include "stretto/data/dataset.h"
 #include "stretto/parallel/matmul_libraries.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // Chooses the libraries of the matrix products of `module` in `precision`, as training.products and
 // training.kernels say, for micro-batches of `samples` samples per rank; the same on the ranks that compute
 // the same layers. Returns nullopt for devices other than the CPU. Collective.
-std::optional<MatmulLibraries> choose_matmul_libraries(const Recipe& recipe, const torch::nn::Module& module,
-                                                       const data::Dataset& dataset, int64_t samples,
-                                                       Precision precision, const Mesh& mesh,
-                                                       at::Device device);
+std::optional<parallel::MatmulLibraries> choose_matmul_libraries(const Recipe& recipe,
+                                                                 const torch::nn::Module& module,
+                                                                 const data::Dataset& dataset,
+                                                                 int64_t samples, Precision precision,
+                                                                 const Mesh& mesh, at::Device device);
 
-}  // namespace stretto
+}  // namespace stretto::trainer

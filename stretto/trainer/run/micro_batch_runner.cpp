@@ -11,7 +11,7 @@
 #include "stretto/trainer/api/manual_optimization.h"
 #include "stretto/trainer/records/logged_values.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 StepTotals totals_of(double loss, double count, const LoggedWindows& logged) {
@@ -91,8 +91,8 @@ void MicroBatchRunner::each(const data::GlobalBatch& batch, const PassInfo& info
   }
 }
 
-StepTotals MicroBatchRunner::train(const data::GlobalBatch& batch, const PassInfo& info, Engine& engine,
-                                   LoggedWindows& logged, Reduce reduce) {
+StepTotals MicroBatchRunner::train(const data::GlobalBatch& batch, const PassInfo& info,
+                                   parallel::Engine& engine, LoggedWindows& logged, parallel::Reduce reduce) {
   double count = 0;
   const Tensor losses = at::zeros({std::max<int64_t>(1, std::ssize(batch.micro_batches))},
                                   at::TensorOptions(at::kDouble).device(options_.device));
@@ -102,14 +102,14 @@ StepTotals MicroBatchRunner::train(const data::GlobalBatch& batch, const PassInf
     {
       RECORD_USER_SCOPE(phase::backward);
       const Tensor sum = pass.idle() && !pass.skipped ? loss.sum * 0 : loss.sum;
-      engine.backward(sum, reduce == Reduce::last && !pass.last ? Reduce::later : reduce);
+      engine.backward(sum, reduce == parallel::Reduce::last && !pass.last ? parallel::Reduce::later : reduce);
     }
     if (pass.idle()) return;
     losses[pass.number] = loss.sum.detach();
     count += loss.count;
   };
   each<Loss>(batch, info, options_.collective_forward, logged, step, use);
-  return totals_of(sum_rows_in_fixed_order(losses).item<double>(), count, logged);
+  return totals_of(parallel::sum_rows_in_fixed_order(losses).item<double>(), count, logged);
 }
 
 StepTotals MicroBatchRunner::by_hand(const data::GlobalBatch& batch, const PassInfo& info,
@@ -153,4 +153,4 @@ void MicroBatchRunner::evaluate(const data::GlobalBatch& batch, const PassInfo& 
   each<Tensor>(batch, info, options_.collective_forward, logged, run, use);
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -12,9 +12,14 @@
 #include "stretto/trainer/run/step_totals.h"
 
 namespace stretto {
-
+namespace parallel {
 class Engine;
+}
 class EvaluatedMetrics;
+}  // namespace stretto
+
+namespace stretto::trainer {
+
 struct LoggedWindows;
 
 // Which function of the Module is called.
@@ -49,8 +54,8 @@ class MicroBatchRunner {
   // from the last backward to Engine::finish(); with `never`, they are not summed. Values that steps log are
   // added to `logged`. Returns this rank's totals, without requests. Throws Error or ShapeError for an
   // invalid loss. Collective unless `reduce` is never.
-  StepTotals train(const data::GlobalBatch& batch, const PassInfo& info, Engine& engine,
-                   LoggedWindows& logged, Reduce reduce = Reduce::last);
+  StepTotals train(const data::GlobalBatch& batch, const PassInfo& info, parallel::Engine& engine,
+                   LoggedWindows& logged, parallel::Reduce reduce = parallel::Reduce::last);
 
   // The training_step of a module that calls backward and steps its optimizers itself. Returns this rank's
   // totals, without requests. REQUIRES: one micro-batch. Throws Error or ShapeError as ManualOptimization.
@@ -84,4 +89,4 @@ class MicroBatchRunner {
   double data_seconds_ = 0;
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -10,7 +10,7 @@
 #include "stretto/trainer/run/loop_fixture.h"
 #include "stretto/trainer/run/optimizer_set.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 using ::testing::ElementsAre;
@@ -62,7 +62,7 @@ struct Result {
 };
 Result evaluate_with_an_empty_micro_batch(bool collective_forward) {
   Result result;
-  run_rank_threads(1, [&](Group& group) {
+  comm::run_rank_threads(1, [&](Group& group) {
     const at::NoGradGuard no_grad;
     const Points points(9);
     Recording module;
@@ -130,11 +130,11 @@ struct Expected {
 
 TEST(MicroBatchRunner, TrainingSumsLossesAndGradientsOfTheSamples) {
   for (const bool collective_forward : {false, true}) {
-    run_rank_threads(1, [&](Group& group) {
+    comm::run_rank_threads(1, [&](Group& group) {
       const Points points(9);
       Noting module;
       const Mesh mesh(group, {});
-      Engine engine(module.root(), mesh, {.precision = Precision::fp64}, optim::sgd({.lr = 0.1}));
+      parallel::Engine engine(module.root(), mesh, {.precision = Precision::fp64}, optim::sgd({.lr = 0.1}));
       MicroBatchRunner runner(module, points, mesh,
                               {.device = at::kCPU, .collective_forward = collective_forward});
       LoggedWindows logged;
@@ -166,7 +166,7 @@ struct StepsItself : Noting {
 
 // Two ranks, of which the second has no sample of the batch.
 TEST(MicroBatchRunner, AModuleThatStepsItselfRunsOnEveryRankAndCountsItsSamples) {
-  run_rank_threads(2, [](Group& group) {
+  comm::run_rank_threads(2, [](Group& group) {
     const Points points(9);
     const bool idle = group.rank() == 1;
     StepsItself module;
@@ -175,7 +175,7 @@ TEST(MicroBatchRunner, AModuleThatStepsItselfRunsOnEveryRankAndCountsItsSamples)
     optimizers.push_back({"all", "*", optim::sgd({.lr = 0.1})});
     auto set = std::make_unique<OptimizerSet>(std::move(optimizers));
     OptimizerSet& all = *set;
-    Engine engine(module.root(), mesh, {.precision = Precision::fp64}, std::move(set));
+    parallel::Engine engine(module.root(), mesh, {.precision = Precision::fp64}, std::move(set));
     Recipe recipe;
     recipe.training.max_grad_norm = 0;
     ManualOptimization manual(recipe, engine, all, /*grad_accumulation_steps=*/1, /*total_steps=*/10);
@@ -195,4 +195,4 @@ TEST(MicroBatchRunner, AModuleThatStepsItselfRunsOnEveryRankAndCountsItsSamples)
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

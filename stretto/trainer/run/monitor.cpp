@@ -6,7 +6,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/metrics/direction.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 std::string canonical(std::string metric) {
@@ -45,4 +45,4 @@ double Monitor::value(const Metrics& metrics) const {
                     did_you_mean(metric_, names), fmt::join(names, ", "));
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -5,7 +5,7 @@
 #include "stretto/config/choices.h"
 #include "stretto/trainer/records/logged_values.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // A metric of evaluations that a decision depends on, and whether a smaller or a larger value is better.
 class Monitor {
@@ -32,4 +32,4 @@ class Monitor {
   bool larger_is_better_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

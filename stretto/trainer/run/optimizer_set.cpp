@@ -8,7 +8,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/optim/parameter_piece.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 OptimizerSet::OptimizerSet(std::vector<NamedOptimizer> parts)
     : Optimizer(optim::StepRates{}), parts_(std::move(parts)) {
@@ -120,4 +120,4 @@ void OptimizerSet::resume_parts(const State& state, const std::string& prefix) {
   }
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -6,7 +6,7 @@
 
 #include "stretto/trainer/api/optimizer_plan.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // Several optimizers as one, for the engine: each has the parameters whose names match its pattern, and each
 // step is that of the optimizer that was selected.
@@ -47,4 +47,4 @@ class OptimizerSet : public optim::Optimizer {
   size_t selected_ = 0;
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

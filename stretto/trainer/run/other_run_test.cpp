@@ -3,7 +3,7 @@
 #include "stretto/trainer/run/loop_fixture.h"
 
 // Runs that resume from a checkpoint that `resume` names.
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 class OtherRun : public LoopTest {
@@ -60,4 +60,4 @@ TEST_F(OtherRun, ACheckpointOfTheFolderContinuesItsRun) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

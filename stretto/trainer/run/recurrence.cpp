@@ -4,7 +4,7 @@
 
 #include "stretto/base/clock.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 using Unit = Interval::Unit;
 
@@ -34,4 +34,4 @@ bool Recurrence::due(const StepReport& report, bool requested, std::optional<int
   return false;
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

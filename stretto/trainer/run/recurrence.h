@@ -6,7 +6,7 @@
 #include "stretto/config/interval.h"
 #include "stretto/trainer/api/step_report.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // Decides after which steps something with an Interval happens. Steps, epochs and evaluations follow from the
 // report, the same on all ranks; time is measured by rank 0, whose request the other ranks receive with the
@@ -35,4 +35,4 @@ class Recurrence {
   Clock::time_point since_ = Clock::now();
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

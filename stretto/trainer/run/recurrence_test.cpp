@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 // The steps of `total`, 7 per epoch, after which `every` is due; an evaluation follows every third step.
@@ -58,4 +58,4 @@ TEST(Recurrence, TimeIsMeasuredByTheFirstRank) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

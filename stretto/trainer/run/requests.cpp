@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 // Lock-free atomics, as signal handlers require; exchange() loses no request between a read and a reset.
@@ -86,4 +86,4 @@ Requests RequestSignals::take() const {
   return {.save = save_requested.exchange(false), .stop = stop_requested.load()};
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

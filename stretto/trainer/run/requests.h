@@ -4,7 +4,7 @@
 
 #include "stretto/trainer/api/step_report.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // While an object exists, SIGUSR1 requests a save; SIGINT, SIGTERM and SIGHUP request a stop (SIGHUP unless
 // it is ignored, as under nohup); a second one of these, more than a second later, has its default action:
@@ -25,4 +25,4 @@ class RequestSignals {
   sigset_t mask_before_{};
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

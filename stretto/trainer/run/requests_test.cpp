@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 TEST(RequestSignals, AreTakenOnceAndAStopStays) {
@@ -67,4 +67,4 @@ TEST(RequestSignals, ASaveRequestedWhileRequestsAreTakenIsNotLost) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

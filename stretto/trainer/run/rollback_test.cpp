@@ -3,7 +3,7 @@
 #include "stretto/trainer/run/loop_fixture.h"
 
 // Steps that are rolled back.
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 using ::testing::ElementsAre;
@@ -42,4 +42,4 @@ TEST_F(LoopTest, ASaveRequestedBeforeARollbackIsMadeAfterTheNextStep) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

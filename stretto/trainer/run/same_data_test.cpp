@@ -4,7 +4,7 @@
 #include "stretto/trainer/run/loop_fixture.h"
 
 // A run is resumed on the data that it has used: those it trains on and those that chose its best model.
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 using ::testing::AllOf;
@@ -40,7 +40,7 @@ class SameData : public LoopTest {
     const OneFlipped more(6, flipped_in_more);
     std::mutex mutex;
     std::string refusal;
-    run_rank_threads(2, [&](Group& group) {
+    comm::run_rank_threads(2, [&](Group& group) {
       Line module;
       const Mesh mesh = make_mesh(recipe_, group);
       Trainer trainer(recipe_, mesh, at::kCPU);
@@ -95,4 +95,4 @@ TEST_F(SameData, IsRememberedWhileNothingIsEvaluated) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -9,7 +9,7 @@
 #include "stretto/base/hash.h"
 #include "stretto/base/process.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 std::string encode(const std::vector<Input>& inputs) {
@@ -56,4 +56,4 @@ void require_same_inputs(Group& group, const std::vector<Input>& inputs) {
       differences(all, [&](const std::vector<size_t>& ranks) { return ranks_text(ranks, hosts); }));
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -5,7 +5,7 @@
 #include "stretto/base/error.h"
 #include "stretto/comm/rank_threads.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 using Inputs = std::vector<Input>;
@@ -13,7 +13,7 @@ using Inputs = std::vector<Input>;
 // The message thrown on each rank; "" if none.
 std::vector<std::string> compare(const std::vector<Inputs>& of_rank) {
   std::vector<std::string> thrown(of_rank.size());
-  run_rank_threads(static_cast<int>(of_rank.size()), [&](Group& group) {
+  comm::run_rank_threads(static_cast<int>(of_rank.size()), [&](Group& group) {
     const auto rank = static_cast<size_t>(group.rank());
     try {
       require_same_inputs(group, of_rank[rank]);
@@ -65,4 +65,4 @@ TEST(SameInputs, TheSettingsOfARecipeLeaveOutWhereFilesAre) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

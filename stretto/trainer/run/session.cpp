@@ -9,7 +9,7 @@
 #include "stretto/trainer/api/teachers.h"
 #include "stretto/trainer/run/matmul_libraries.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 data::BatchOptions batch_options(const TrainingConfig& training, const BatchPlan& plan, const Mesh& mesh) {
@@ -24,9 +24,10 @@ data::BatchOptions batch_options(const TrainingConfig& training, const BatchPlan
           .rank = mesh.position(Axes::data)};
 }
 
-EngineOptions engine_options(const TrainingConfig& training, const BatchPlan& plan, const EmaConfig& ema,
-                             const ComputePrecision& compute, std::vector<ParameterGroup> groups) {
-  std::optional<AverageOptions> average;
+parallel::EngineOptions engine_options(const TrainingConfig& training, const BatchPlan& plan,
+                                       const EmaConfig& ema, const ComputePrecision& compute,
+                                       std::vector<ParameterGroup> groups) {
+  std::optional<parallel::AverageOptions> average;
   if (ema.decay) average = {.decay = *ema.decay, .warmup = ema.warmup};
   return {.strategy = training.strategy,
           .precision = compute.parameters,
@@ -69,7 +70,7 @@ OptimizerPlan make_plan(const Recipe& recipe, Module& module, int64_t global_bat
 }
 
 // LBFGS compares gradients with changes of the loss.
-void require_whole_gradients(const Recipe& recipe, const EngineFacts& facts) {
+void require_whole_gradients(const Recipe& recipe, const parallel::EngineFacts& facts) {
   const TrainingConfig& training = recipe.training;
   if (!facts.reevaluates || (training.max_grad_norm <= 0 && !training.max_grad_value)) return;
   throw ConfigError(
@@ -109,7 +110,7 @@ Session::Session(const SessionParts& parts, OptimizerPlan plan, const TensorSour
     manual.emplace(recipe, engine, *several, mesh.batch_plan().grad_accumulation_steps, count_total_steps());
   // libtorch seeds the generator differently in each process.
   at::manual_seed(static_cast<uint64_t>(recipe.training.seed));
-  separate_random_numbers(mesh.position(Axes::sum));
+  parallel::separate_random_numbers(mesh.position(Axes::sum));
   module.root().train();
   if (recipe.training.deterministic) begin_deterministic();
   place_teachers(module, device, recipe.training.precision, mesh);
@@ -137,7 +138,7 @@ void Session::begin_deterministic() const {
   const std::string setting = "training.deterministic";
   if (!device.is_cpu())
     throw ConfigError("{}: only the CPU's kernels sum in a fixed order; set training.device to cpu", setting);
-  if (has_torch_dropout(module.root())) {
+  if (parallel::has_torch_dropout(module.root())) {
     throw ConfigError(
         "{}: torch::nn::Dropout draws from a generator per rank; use stretto::nn::Dropout, whose masks belong to samples",
         setting);
@@ -145,4 +146,4 @@ void Session::begin_deterministic() const {
   at::set_num_threads(1);  // kernels divide sums among threads
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -27,7 +27,7 @@
 #include "stretto/trainer/run/optimizer_set.h"
 #include "stretto/trainer/run/step_guard.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // The parts from which a run is made. All references must outlive its session.
 struct SessionParts {
@@ -36,8 +36,8 @@ struct SessionParts {
   at::Device device;
   Module& module;
   const data::Dataset& train;
-  Callbacks& callbacks;
-  Trackers& trackers;
+  trainer::Callbacks& callbacks;
+  track::Trackers& trackers;
   const data::Dataset* validation = nullptr;
   ValidationSets other_sets = {};
   std::vector<ModelRule> rules = {};  // of the models to keep besides model/
@@ -73,16 +73,16 @@ struct Session {
   Module& module;
   const data::Dataset& train;
   const ComputePrecision compute;
-  Callbacks& callbacks;
+  trainer::Callbacks& callbacks;
   std::optional<RunFolder> folder;  // at rank 0
   OptimizerSet* const several;  // the engine's optimizer, where the module steps several itself; else null
-  Engine engine;
+  parallel::Engine engine;
   std::optional<ManualOptimization> manual;  // with `several`
   std::unique_ptr<optim::Schedule> schedule;
   data::EpochCursor cursor;
-  std::optional<MatmulLibraries> products;  // on CPU
+  std::optional<parallel::MatmulLibraries> products;  // on CPU
   StepGuard guard;
-  RandomState random;
+  parallel::RandomState random;
   LoggedSteps logged;
   StepLog step_log;
   WeightedMean train_loss;  // of the steps since it was last taken
@@ -104,4 +104,4 @@ struct Session {
 // module, its optimizers, the ranks or each other, and as Session::restore().
 std::unique_ptr<Session> make_session(const SessionParts& parts, StateSource* source = nullptr);
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -2,7 +2,7 @@
 #include "stretto/trainer/run/session.h"
 
 // The state of a run: saving and restoring it.
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 // The model's configuration, which a run keeps.
@@ -96,4 +96,4 @@ void Session::restore(StateSource& source) {
   if (manual) manual->set_total_steps(count_total_steps());
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -5,7 +5,7 @@
 #include "stretto/trainer/run/training_run.h"
 
 // Tests that a run is the same regardless of the source of its state.
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 using ::testing::HasSubstr;
@@ -34,7 +34,7 @@ class SessionTest : public LoopTest {
     const Points train(27);
     GroupOptions options;
     options.deadline = std::chrono::seconds(20);
-    run_rank_threads(on.shape.ranks(), options, [&](Group& world) {
+    comm::run_rank_threads(on.shape.ranks(), options, [&](Group& world) {
       Line module;
       const Mesh mesh = make_mesh(recipe_, world, on.shape);
       Trainer(recipe_, mesh, at::kCPU).fit(module, train, nullptr);
@@ -110,12 +110,12 @@ class CopiedState : public StateSource {
 
 // A new session made from the state, and the same session taken back to it, take the same steps.
 TEST_F(SessionTest, AStartFromAStateAndAReturnToItAreTheSame) {
-  run_rank_threads(1, [&](Group& world) {
+  comm::run_rank_threads(1, [&](Group& world) {
     const Points train(27);
     const Mesh mesh = make_mesh(recipe_, world);
     Line modules[2];
-    Trackers trackers;
-    const auto parts_of = [&](Line& module, Callbacks& callbacks) -> SessionParts {
+    track::Trackers trackers;
+    const auto parts_of = [&](Line& module, trainer::Callbacks& callbacks) -> SessionParts {
       return {.recipe = recipe_,
               .mesh = mesh,
               .device = at::kCPU,
@@ -124,7 +124,7 @@ TEST_F(SessionTest, AStartFromAStateAndAReturnToItAreTheSame) {
               .callbacks = callbacks,
               .trackers = trackers};
     };
-    Callbacks callbacks({}, {recipe_, modules[0], mesh, trackers, train});
+    trainer::Callbacks callbacks({}, {recipe_, modules[0], mesh, trackers, train});
     const auto session = make_session(parts_of(modules[0], callbacks));
     TrainingRun run(*session);
     for (int step = 0; step < 9; ++step) run.step();
@@ -145,7 +145,7 @@ TEST_F(SessionTest, AStartFromAStateAndAReturnToItAreTheSame) {
 }
 
 TEST_F(SessionTest, AMeshWithoutBatchesIsRefused) {
-  run_rank_threads(1, [&](Group& world) {
+  comm::run_rank_threads(1, [&](Group& world) {
     const Points train(27);
     const Mesh mesh(world, {});
     Line module;
@@ -180,4 +180,4 @@ TEST_F(SessionTest, CommunicationIsThatOfAllGroups) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -6,7 +6,7 @@
 #include "stretto/trainer/run/session.h"
 
 // The header of a run.
-namespace stretto {
+namespace stretto::trainer {
 
 std::string Session::describe_lr_scale() const {
   const int64_t samples = mesh.batch_plan().global_batch_size;
@@ -35,15 +35,15 @@ std::string Session::describe() {
       "{}{}{}"
       "{}\n"
       "run        {} steps, {} per epoch; {} samples, {} tokens{}",
-      stretto::describe(engine.facts(), "model",
-                        describe_precision(recipe.training.precision, compute, device)),
+      parallel::describe(engine.facts(), "model",
+                         describe_precision(recipe.training.precision, compute, device)),
       products ? "products   " + products->describe() + "\n" : "", mesh.group(Axes::sum).transport(),
       describe_batch(mesh.batch_plan()), describe_order(), describe_teachers(module), describe_lr_scale(),
       manual ? manual->describe() : describe_groups(engine.facts().tensors, lr, engine.facts().optimizer),
       total_steps(), steps_per_epoch(), train.size(), train.total_length(),
-      mesh.size(Axes::data) > 1 && has_torch_dropout(module.root())
+      mesh.size(Axes::data) > 1 && parallel::has_torch_dropout(module.root())
           ? "\ndropout    torch::nn::Dropout uses a separate generator per rank: results depend on the world size"
           : "");
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -11,7 +11,7 @@
 #include "stretto/parallel/replicas.h"
 #include "stretto/trainer/api/trainer.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 // Sample i: a word, and a number to predict from it.
@@ -79,7 +79,7 @@ struct Watch : Callback {
   void epoch_end(FitContext&) override { see(); }
   void checkpoint_saved(FitContext&) override { see(); }
   void fit_end(FitContext&) override { see(); }
-  void see() { seen.push_back(checksum(table->weight)); }
+  void see() { seen.push_back(parallel::checksum(table->weight)); }
   std::shared_ptr<nn::Embedding> table;
   std::vector<uint64_t>& seen;
   bool lazy;
@@ -107,14 +107,14 @@ class SparseTraining : public ::testing::TestWithParam<std::tuple<const char*, i
   std::pair<std::vector<uint64_t>, std::string> run(bool lazy_callback = true) {
     const Words train(120), validation(30);
     std::vector<uint64_t> seen;
-    run_rank_threads(std::get<1>(GetParam()), [&](Group& group) {
+    comm::run_rank_threads(std::get<1>(GetParam()), [&](Group& group) {
       WordRegression<sparse> module;
       std::vector<uint64_t> mine;
       const Mesh mesh = make_mesh(recipe_, group);
       Trainer trainer(recipe_, mesh, at::kCPU);
       trainer.add(std::make_shared<Watch>(module.net->table, mine, lazy_callback));
       trainer.fit(module, train, &validation);
-      mine.push_back(checksum(module.net->table->weight));
+      mine.push_back(parallel::checksum(module.net->table->weight));
       if (group.rank() == 0) seen = mine;
     });
     return {seen, read_file(recipe_.output / "model/model.safetensors")};
@@ -176,4 +176,4 @@ INSTANTIATE_TEST_SUITE_P(Runs, SparseTraining,
                          });
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

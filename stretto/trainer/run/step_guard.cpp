@@ -7,7 +7,7 @@
 #include "stretto/base/log.h"
 #include "stretto/base/number_text.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 constexpr int64_t max_skips = 10;     // in a row
@@ -92,4 +92,4 @@ void StepGuard::resume(const State& state) {
   rollbacks_ = std::max(rollbacks_, before.at("rollbacks").get<int64_t>());
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

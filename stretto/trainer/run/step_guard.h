@@ -6,7 +6,7 @@
 #include "stretto/config/recipe.h"
 #include "stretto/tensor/state.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // Checks the global loss and gradient norm of each step before the update: training.on_nonfinite and
 // on_spike. All ranks reach the same verdict, because they check the same numbers.
@@ -42,4 +42,4 @@ class StepGuard {
   int64_t rollbacks_ = 0;
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -7,7 +7,7 @@
 
 #include "stretto/base/error.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 using Verdict = StepGuard::Verdict;
@@ -54,4 +54,4 @@ TEST_F(StepGuardTest, ALossThatIsNaNHasNoSign) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

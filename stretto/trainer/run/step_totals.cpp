@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace stretto {
+namespace stretto::trainer {
 
 StepTotals::Packed StepTotals::pack() const {
   Packed numbers = {loss, count, logged ? 1.0 : 0, logged_in_epoch ? 1.0 : 0};
@@ -18,4 +18,4 @@ StepTotals StepTotals::unpack(const Packed& sums) {
           .requests = Requests::of(&sums[sums.size() - Requests::count])};
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

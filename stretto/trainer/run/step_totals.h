@@ -4,7 +4,7 @@
 
 #include "stretto/trainer/api/step_report.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // What the ranks of a step sum in one reduction: first those of one rank, afterwards those of all ranks.
 struct StepTotals {
@@ -20,4 +20,4 @@ struct StepTotals {
   static StepTotals unpack(const Packed& sums);
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -52,8 +52,8 @@ FitResult Trainer::fit(Module& module, DataModule& data) {
   return result;
 }
 
-Evaluation Trainer::evaluate_loaded(Module& module, const data::Dataset& samples, const TestOptions& options,
-                                    EvaluationStep step) const {
+trainer::Evaluation Trainer::evaluate_loaded(Module& module, const data::Dataset& samples,
+                                             const TestOptions& options, trainer::EvaluationStep step) const {
   const std::filesystem::path folder = options.model.empty() ? recipe_.output / "model" : options.model;
   if (options.load) {
     if (!std::filesystem::is_directory(folder)) {
@@ -70,11 +70,11 @@ Evaluation Trainer::evaluate_loaded(Module& module, const data::Dataset& samples
 }
 
 Metrics Trainer::test(Module& module, const data::Dataset& samples, const TestOptions& options) {
-  const Metrics metrics =
-      measure_everywhere(module, evaluate_loaded(module, samples, options, EvaluationStep::test), mesh_);
+  const Metrics metrics = trainer::measure_everywhere(
+      module, evaluate_loaded(module, samples, options, trainer::EvaluationStep::test), mesh_);
   if (mesh_.world().rank() == 0) {
-    const RunFolder folder(recipe_.output);
-    folder.write_json("test_results.json", metrics_json(metrics));
+    const trainer::RunFolder folder(recipe_.output);
+    folder.write_json("test_results.json", trainer::metrics_json(metrics));
   }
   mesh_.world().barrier();
   return metrics;
@@ -86,7 +86,8 @@ Metrics Trainer::test(Module& module, DataModule& data, const TestOptions& optio
 }
 
 Tensor Trainer::predict(Module& module, const data::Dataset& samples, const TestOptions& options) {
-  const Evaluation evaluation = evaluate_loaded(module, samples, options, EvaluationStep::predict);
+  const trainer::Evaluation evaluation =
+      evaluate_loaded(module, samples, options, trainer::EvaluationStep::predict);
   if (mesh_.world().rank() != 0) return {};
   if (!evaluation.rows.defined())
     throw ConfigError("predict: predict_step returned no rows; return [batch.count, K] float64");

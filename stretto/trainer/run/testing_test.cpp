@@ -7,7 +7,7 @@
 #include "stretto/base/files.h"
 #include "stretto/trainer/run/loop_fixture.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 using ::testing::HasSubstr;
@@ -28,7 +28,7 @@ class TestingTest : public LoopTest {
   template <class M>
   double loss_by_test(const data::Dataset& samples) {
     double loss = 0;
-    run_rank_threads(1, [&](Group& group) {
+    comm::run_rank_threads(1, [&](Group& group) {
       M module;
       const Mesh mesh = make_mesh(recipe_, group);
       loss = Trainer(recipe_, mesh, at::kCPU).test(module, samples).at("loss");
@@ -48,7 +48,7 @@ TEST_F(TestingTest, TestsAndPredictsWithTheBestModelOnAnyNumberOfRanks) {
     recipe_.output = folder_.path() / (strategy + std::to_string(ranks));
     fit<Predicting>(ranks);
     Tensor rows;
-    run_rank_threads(ranks, [&](Group& group) {
+    comm::run_rank_threads(ranks, [&](Group& group) {
       Predicting module;
       const Mesh mesh = make_mesh(recipe_, group);
       Trainer trainer(recipe_, mesh, at::kCPU);
@@ -117,7 +117,7 @@ TEST_F(TestingTest, ComputesInThePrecisionOfTheRun) {
 
 TEST_F(TestingTest, WeightsThatAreNotFiniteAreRefused) {
   const Points samples(5);
-  run_rank_threads(1, [&](Group& group) {
+  comm::run_rank_threads(1, [&](Group& group) {
     Line module;
     {
       const at::NoGradGuard no_grad;
@@ -140,7 +140,7 @@ TEST_F(TestingTest, FollowsAFitOfTheSameModule) {
     for (const char* shared : {"auto", "off"}) {
       recipe_.training.shared_parameters = shared;
       recipe_.output = folder_.path() / (strategy + std::string(shared));
-      run_rank_threads(2, [&](Group& group) {
+      comm::run_rank_threads(2, [&](Group& group) {
         Predicting module;
         const Mesh mesh = make_mesh(recipe_, group);
         Trainer trainer(recipe_, mesh, at::kCPU);
@@ -178,7 +178,7 @@ struct Files : DataModule {
 
 TEST_F(TestingTest, ADataModuleGivesAllDatasets) {
   recipe_.training.epochs = 1;
-  run_rank_threads(2, [&](Group& group) {
+  comm::run_rank_threads(2, [&](Group& group) {
     Predicting module;
     Files files(folder_.path());
     const Mesh mesh = make_mesh(recipe_, group);
@@ -199,7 +199,7 @@ TEST_F(TestingTest, ADataModuleGivesAllDatasets) {
 
 TEST_F(TestingTest, MistakesAreNamed) {
   const Points samples(5);
-  run_rank_threads(1, [&](Group& group) {
+  comm::run_rank_threads(1, [&](Group& group) {
     Line module;
     const Mesh mesh = make_mesh(recipe_, group);
     Trainer trainer(recipe_, mesh, at::kCPU);
@@ -221,4 +221,4 @@ TEST_F(TestingTest, MistakesAreNamed) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -4,24 +4,24 @@
 #include "stretto/trainer/run/training_run.h"
 
 // Finds the rank and the parameter by which a step fails.
-namespace stretto {
+namespace stretto::trainer {
 
 // The reduction has replaced this rank's own gradient, so its part of the step is computed again, without
 // communication. Buffers (running statistics) and the random number generator are restored afterwards, for
 // runs that skip the step.
 bool TrainingRun::own_gradient_is_finite(const data::GlobalBatch& batch) {
-  const std::string random_before = random_state();
+  const std::string random_before = parallel::random_state();
   std::vector<Tensor> buffers_before;
   for (const auto& [name, tensor] : engine_.facts().tensors.buffers) buffers_before.push_back(tensor.clone());
   engine_.gradients().clear();
   LoggedWindows ignored;
-  runner_.train(batch, pass_info(), engine_, ignored, Reduce::never);
+  runner_.train(batch, pass_info(), engine_, ignored, parallel::Reduce::never);
   const bool finite = engine_.gradients().own_are_finite();
   engine_.gradients().clear();
   at::NoGradGuard no_grad;
   for (size_t i = 0; i < buffers_before.size(); ++i)
     Tensor(engine_.facts().tensors.buffers[i].second).copy_(buffers_before[i]);
-  set_random_state(random_before);
+  parallel::set_random_state(random_before);
   return finite;
 }
 
@@ -44,4 +44,4 @@ std::string TrainingRun::find_culprit(const StepTotals& mine, const data::Global
   return fmt::format(" ({})", fmt::join(clauses, ", "));
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -10,7 +10,7 @@
 #include "stretto/nn/functional.h"
 #include "stretto/parallel/phase.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 TrainingRun::TrainingRun(Session& session)
     : session_(session),
@@ -124,7 +124,7 @@ double TrainingRun::clip_gradients(double norm, double count) {
     engine_.gradients().clamp(*training_.max_grad_value * count);
     if (training_.max_grad_norm > 0) norm = engine_.gradients().norm();
   }
-  return clip_scale(norm / count, training_.max_grad_norm) / count;
+  return parallel::clip_scale(norm / count, training_.max_grad_norm) / count;
 }
 
 // Values that modules log are those of the first evaluation; later ones are ignored.
@@ -149,4 +149,4 @@ void TrainingRun::show_gradients(const data::GlobalBatch& batch, double scale, c
 
 NamedTensors TrainingRun::gradients() { return engine_.gradients().by_name(gradient_scale_); }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

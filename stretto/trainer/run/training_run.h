@@ -7,7 +7,7 @@
 #include "stretto/trainer/run/micro_batch_runner.h"
 #include "stretto/trainer/run/session.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // Takes the steps of a run: drives the engine of its session with micro-batches, a schedule and a guard. The
 // Trainer decides when to step.
@@ -44,11 +44,11 @@ class TrainingRun {
   optim::Evaluation evaluate_again(const data::GlobalBatch& batch);
 
   Session& session_;
-  Engine& engine_;
+  parallel::Engine& engine_;
   const TrainingConfig& training_;
   MicroBatchRunner runner_;
   std::function<void(const StepReport&)> on_gradients_;
   double gradient_scale_ = 1;  // of the sums in the hook
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

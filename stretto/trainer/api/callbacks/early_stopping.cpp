@@ -5,7 +5,7 @@
 #include "stretto/base/number_text.h"
 #include "stretto/base/strings.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 nlohmann::json to_json(const std::optional<double>& value) {
@@ -66,4 +66,4 @@ void EarlyStopping::resume(const State& state) {
   state.scalar("waited").get_to(waited_);
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -5,7 +5,7 @@
 #include "stretto/trainer/api/callback.h"
 #include "stretto/trainer/run/monitor.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // Ends a run by a metric of its evaluations: section early_stopping of the recipe. Its state is in
 // checkpoints, so that a run that it ended remains ended when its command is repeated, unless the settings
@@ -18,7 +18,7 @@ class EarlyStopping : public Callback {
 
   std::string name() const override { return "early_stopping"; }
   bool reads_parameters() const override { return false; }
-  const Monitor& monitor() const { return monitor_; }
+  const trainer::Monitor& monitor() const { return monitor_; }
 
   void fit_start(FitContext& fit) override;
   void evaluation_end(FitContext& fit, const Metrics& metrics) override;
@@ -29,10 +29,10 @@ class EarlyStopping : public Callback {
   std::string reason_to_stop() const;
 
   EarlyStoppingConfig config_;
-  Monitor monitor_;
+  trainer::Monitor monitor_;
   std::optional<double> best_;
   std::optional<double> last_;  // of the last evaluation
   int64_t waited_ = 0;          // evaluations without improvement
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -2,7 +2,7 @@
 
 #include "stretto/base/clock.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 MaxTime::MaxTime(const std::string& limit) : limit_(limit), limit_seconds_(parse_duration(limit)) {}
 
@@ -25,4 +25,4 @@ void MaxTime::resume(const State& state) {
   start_ = Clock::now();
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

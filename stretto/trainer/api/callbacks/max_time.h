@@ -4,7 +4,7 @@
 
 #include "stretto/trainer/api/callback.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // Ends a run after a time, which is summed over the parts of a resumed run: training.max_time. Rank 0's clock
 // decides.
@@ -30,4 +30,4 @@ class MaxTime : public Callback {
   Clock::time_point start_ = Clock::now();
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

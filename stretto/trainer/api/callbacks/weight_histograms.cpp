@@ -1,6 +1,6 @@
 #include "stretto/trainer/api/callbacks/weight_histograms.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 Histogram histogram_of(const Tensor& values) {
   constexpr int64_t bins = 64;
@@ -54,4 +54,4 @@ void WeightHistograms::step_end(FitContext& fit, const StepReport& report) {
   write_histograms(fit, report.step, "weights", fit.weights());
 }
 
-}  // namespace stretto
+}  // namespace stretto::trainer

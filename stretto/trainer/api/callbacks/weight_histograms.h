@@ -3,7 +3,7 @@
 #include "stretto/trainer/api/callback.h"
 #include "stretto/trainer/run/recurrence.h"
 
-namespace stretto {
+namespace stretto::trainer {
 
 // Writes the distribution of each weight and gradient, weights/NAME and gradients/NAME, to the trackers of
 // the run: track.histograms. All ranks take part, because they may have to be gathered. Strategies that
@@ -20,11 +20,11 @@ class WeightHistograms : public Callback {
   void step_end(FitContext& fit, const StepReport& report) override;
 
  private:
-  Recurrence every_;
+  trainer::Recurrence every_;
 };
 
 // 64 bins of equal width between the smallest and the largest value. Values that are not finite are left out;
 // without others, count is 0.
 Histogram histogram_of(const Tensor& values);
 
-}  // namespace stretto
+}  // namespace stretto::trainer
