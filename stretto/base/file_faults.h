@@ -41,8 +41,9 @@ struct Fault {
   std::string path = {};  // only calls on paths that contain this are counted and affected; empty: all
 };
 
-// Programs get a fault from this function at their first call, an extern "C" const Fault* (); null: no fault.
-// stretto does not define it: tests preload a library that does (tests/support/file_fault.h, LD_PRELOAD).
+// A program takes its fault from this function, an extern "C" const Fault* (), at its first counted call;
+// null: no fault. stretto does not define the function: tests preload a library that does
+// (tests/support/file_fault.h, LD_PRELOAD).
 inline constexpr const char* fault_function = "stretto_file_fault";
 
 // Sets the fault of the process for the lifetime of this object, instead of the environment's. REQUIRES:

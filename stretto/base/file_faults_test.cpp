@@ -212,7 +212,7 @@ const Operation replaced_folder = {
     .check = [](const auto& folder) { EXPECT_THAT(pair_in(folder / "x"), AnyOf("11", "22")); },
 };
 
-TEST(FileFaults, AFolderUnderItsNameIsCompleteAfterAnyError) {
+TEST(FileFaults, ANamedFolderIsCompleteAfterAnyError) {
   EXPECT_EQ(replay_errors(staged_folder, {.error = ENOSPC}),
             10);  // mkdir, fsync, twice open, write, fsync; rename, fsync
   EXPECT_EQ(replay_errors(removed_folder, {.error = EIO}), 5);  // rename, fsync, twice unlink, rmdir
@@ -220,7 +220,7 @@ TEST(FileFaults, AFolderUnderItsNameIsCompleteAfterAnyError) {
             13);  // mkdir, fsync, two files, rename, fsync, the old folder
 }
 
-TEST(FileFaults, AFolderUnderItsNameIsCompleteWhenTheProcessDies) {
+TEST(FileFaults, ANamedFolderIsCompleteWhenTheProcessDies) {
   for (const Operation& operation : {staged_folder, removed_folder, replaced_folder}) {
     replay_deaths(operation, Effect::kill_before);
     replay_deaths(operation, Effect::kill_after);

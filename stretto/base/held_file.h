@@ -22,7 +22,7 @@ class HeldFile {
 
  private:
   std::filesystem::path path_;
-  std::optional<AppendFile> file_;  // none while held
+  std::optional<AppendFile> file_;  // empty while lines are held back
   std::string held_;
 };
 

@@ -13,7 +13,7 @@ constexpr size_t max_named_differences = 8;
 using InputsByName = std::map<std::string, Input>;
 using Namer = std::function<std::string(const std::vector<size_t>&)>;
 
-// "" if all are equal.
+// Returns "" if all are equal.
 std::string difference(const std::string& name, const std::vector<InputsByName>& members, const Namer& who) {
   struct Found {
     std::string value, place;

@@ -13,9 +13,9 @@ struct Input {
   std::string place = {};  // where this member read it: "sst2.yaml:14:7", a path
 };
 
-// The differences between the inputs of all members, one line each, indented and preceded by a line break:
-// "optimizer.lr: 0.001 on ranks 0 and 2 (a.yaml:3:7), 0.002 on rank 1 (b.yaml:3:7)". At most eight are named;
-// "" if there is none. `who` names members by their numbers. Places may differ.
+// Returns the differences between the inputs of all members, one line each, indented and preceded by a line
+// break: "optimizer.lr: 0.001 on ranks 0 and 2 (a.yaml:3:7), 0.002 on rank 1 (b.yaml:3:7)". At most eight are
+// named; "" if there is none. `who` names members by their numbers. Places may differ.
 std::string differences(const std::vector<std::vector<Input>>& members,
                         const std::function<std::string(const std::vector<size_t>&)>& who);
 

@@ -23,8 +23,8 @@ nlohmann::json read_json(const std::filesystem::path& path);
 // around.
 std::optional<int64_t> whole_number(const nlohmann::json& value);
 
-// A member of an object that may be missing, of another type or damaged: a number, else nullopt; text, else
-// "".
+// Reads a member of an object that may be missing, damaged or of another type: a number, or nullopt; a text,
+// or "".
 template <class Json>
 std::optional<double> number_in(const Json& object, const std::string& name) {
   if (!object.is_object()) return std::nullopt;

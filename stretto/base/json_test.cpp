@@ -68,7 +68,7 @@ TEST(Json, MembersOfAnotherTypeCountAsMissing) {
   EXPECT_EQ(text_in(nlohmann::json::array(), "t"), "");
 }
 
-TEST(Json, LinesThatAreNoObjectsAreSkipped) {
+TEST(Json, LinesThatAreNotObjectsAreSkipped) {
   std::vector<std::string> lines, names;
   each_json_line("{\"b\":1,\"a\":2}\nnot json\n[1]\n\n{\"c\":3}\n{\"d\":",
                  [&](auto line, const auto& object) {

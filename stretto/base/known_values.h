@@ -12,9 +12,11 @@ struct KnownValue {
   static constexpr int others = 100;
 
   std::string_view name;
-  std::string_view title = {};            // of its chart; empty: the name, and no position of its own
-  std::string (*text)(double) = nullptr;  // with its unit: "communication 7 %"; null: as other values
-  int importance = others;                // on a line that has no room for all values: smallest first
+  // of its chart; empty: the chart is named after the value and has no fixed position
+  std::string_view title = {};
+  // formats the value with its unit, "communication 7 %"; null: like other values
+  std::string (*text)(double) = nullptr;
+  int importance = others;  // values with small numbers come first on a line that is too short for all
   bool in_progress_line = true;
 };
 

@@ -28,7 +28,7 @@ class LineReader {
   // The number of the first of these lines, from 1.
   int64_t line_number() const { return number_; }
 
-  // The rest of the input. Throws IoError, or DataError if it has more than `most_bytes`.
+  // Reads the rest of the input. Throws IoError, or DataError if it has more than `most_bytes`.
   std::string rest(size_t most_bytes);
 
  private:

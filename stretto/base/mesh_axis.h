@@ -19,7 +19,7 @@ constexpr auto names_of(Axis) {
 }
 inline constexpr std::array all_axes = {Axis::pp, Axis::dp_replicate, Axis::dp_shard, Axis::cp, Axis::tp};
 
-// A set of axes. It divides the ranks into groups: those that differ on these axes only.
+// A set of axes. It divides the ranks into groups: the ranks of a group differ on these axes only.
 struct Axes {
   uint8_t bits = 0;
 
@@ -28,10 +28,10 @@ struct Axes {
   constexpr bool has(Axis axis) const { return (bits & Axes(axis).bits) != 0; }
   constexpr bool operator==(const Axes&) const = default;
 
-  static const Axes data;   // train on different samples
-  static const Axes sum;    // whose gradients, losses and counts are summed
-  static const Axes shard;  // together hold one copy of what a strategy shards
-  static const Axes stage;  // compute the same layers
+  static const Axes data;   // ranks that train on different samples
+  static const Axes sum;    // ranks whose gradients, losses and counts are summed
+  static const Axes shard;  // ranks that together hold one copy of what a strategy shards
+  static const Axes stage;  // ranks that compute the same layers
   static const Axes world;  // all ranks
 };
 

@@ -4,8 +4,8 @@
 
 namespace stretto {
 
-// Matches a message that contains each of these: the place, the value that is wrong, what to do. Tests assert
-// these and leave the sentence around them to tests/golden/messages.txt.
+// Matches a message that contains each of `parts`: the place, the wrong value, what to do. Tests check these
+// parts; tests/golden/messages.txt checks the whole sentences.
 template <class... Parts>
 auto has_all(const Parts&... parts) {
   return ::testing::AllOf(::testing::HasSubstr(parts)...);

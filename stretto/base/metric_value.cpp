@@ -10,7 +10,7 @@
 namespace stretto {
 namespace {
 
-// A user's metric may have such a name, too, and values that are not counts.
+// A user's metric may have a name of a count and a value that is not a count.
 bool is_count(const std::string& name, double value) {
   return (name == "total" || name.ends_with("_total") || name.ends_with("/total")) &&
          value == std::trunc(value) && std::abs(value) < 1e15;

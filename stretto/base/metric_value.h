@@ -8,7 +8,7 @@
 namespace stretto {
 
 // The value of a metric for JSON: a number of samples (total, or a name that ends with _total, as in SQuAD's
-// scripts) is an integer; "nan", "inf" and "-inf" are text, for which JSON has no numbers.
+// scripts) is an integer; "nan", "inf" and "-inf" are strings, because JSON has no such numbers.
 nlohmann::ordered_json metric_json(const std::string& name, double value);
 
 // Parses a value of metric_json(); nullopt for anything else.

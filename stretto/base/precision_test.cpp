@@ -22,7 +22,7 @@ TEST(EnumNames, AreFoundInBothDirections) {
   EXPECT_EQ(enum_names<Cell>(), (std::vector<std::string>{"LSTM", "GRU"}));
 }
 
-TEST(Precision, EverySpellingMeansANameAndRefusalsGiveTheReason) {
+TEST(Precision, SpellingsAreAcceptedAndRefusalsGiveTheReason) {
   for (const std::string& name : enum_names<Precision>()) EXPECT_EQ(name_of(parse_precision(name)), name);
   for (const auto& [spelling, name] : precision_spellings())
     EXPECT_EQ(name_of(parse_precision(spelling)), name);

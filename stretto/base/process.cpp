@@ -30,7 +30,7 @@ void ignore_write_signals() {
   ::sigaction(SIGXFSZ, &ignore, nullptr);
 }
 
-void hold_save_requests() {
+void block_save_signal() {
   sigset_t save;
   ::sigemptyset(&save);
   ::sigaddset(&save, SIGUSR1);

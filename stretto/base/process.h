@@ -19,6 +19,6 @@ void ignore_write_signals();
 // Blocks SIGUSR1, which requests a save, until a handler is installed (trainer/run/requests.h); otherwise it
 // would end a process that has not installed one yet. Inherited through exec and by child processes.
 // REQUIRES: no other thread runs yet.
-void hold_save_requests();
+void block_save_signal();
 
 }  // namespace stretto

@@ -41,8 +41,8 @@ std::string count_text(int64_t done, int64_t total, const std::string& unit);
 // is not shown. Thread-safe.
 class ProgressBar {
  public:
-  // `what`: "tokenising reviews.tsv"; `unit`: what `total` counts, "texts", "bytes".
-  // `done`: those that were done before.
+  // `what`: "tokenising reviews.tsv"; `unit`: what `total` counts, "texts", "bytes". `done`: the number of
+  // units that were done before.
   ProgressBar(std::string what, int64_t total, std::string unit, int64_t done = 0);
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;

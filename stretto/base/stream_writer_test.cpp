@@ -63,7 +63,7 @@ TEST_F(StreamWriterOnPipe, WritesWhatItGets) {
 
 TEST_F(StreamWriterOnPipe, ASlowReaderGetsEverything) {
   StreamWriter writer(write_.get(), {.capacity = 10'000, .patience = 10s});
-  writer.write(lines(0, 1000));  // more than pipe and capacity
+  writer.write(lines(0, 1000));  // more than the pipe and the buffer hold
   EXPECT_TRUE(writer.full());
   EXPECT_FALSE(writer.idle());
   EXPECT_EQ(read_while_writing(writer), lines(0, 1000));

@@ -21,7 +21,7 @@ TEST(Strings, TrimRemovesOuterSpace) {
   EXPECT_EQ(trim(" \t "), "");
 }
 
-TEST(Strings, LowerCaseIsThatOfAscii) { EXPECT_EQ(lower_case("aBZ_1\u00c9"), "abz_1\u00c9"); }
+TEST(Strings, LowerCaseChangesAsciiOnly) { EXPECT_EQ(lower_case("aBZ_1\u00c9"), "abz_1\u00c9"); }
 
 TEST(Strings, ControlCharactersAreEscapedInTwoSpellings) {
   const std::string_view text = "a\x1b\x7f\t\n\u009b\u00e9\xc2";

@@ -18,7 +18,7 @@ struct Box {
   Sizes extent;
 };
 
-// One box for each choice of an interval per cut axis, in no order that matters.
+// Returns one box for each combination of intervals of the cut axes.
 std::vector<Box> all_boxes(const TensorLayout& layout) {
   const Sizes zeros(layout.global.size(), 0);
   std::vector<Box> boxes = {{zeros, zeros, layout.global}};
@@ -27,7 +27,7 @@ std::vector<Box> all_boxes(const TensorLayout& layout) {
     std::vector<Box> parts;
     for (const Box& box : boxes) {
       int64_t local = 0;
-      for (const Range& interval : cut.mine) {
+      for (const Range& interval : cut.intervals) {
         Box& part = parts.emplace_back(box);
         part.local[axis] = local;
         part.global[axis] = interval.begin;
@@ -112,7 +112,7 @@ Sizes TensorLayout::local() const {
   Sizes sizes = global;
   for (const Cut& cut : cuts) {
     int64_t& size = sizes[static_cast<size_t>(cut.axis)] = 0;
-    for (const Range& interval : cut.mine) size += interval.size();
+    for (const Range& interval : cut.intervals) size += interval.size();
   }
   return sizes;
 }
@@ -149,7 +149,7 @@ std::vector<LocalRun> TensorLayout::runs() const {
   for (const int64_t size : global) intervals.push_back({{0, size}});
   size_t last = 0;  // the axes after the last one that is cut are whole
   for (const Cut& cut : cuts) {
-    intervals[static_cast<size_t>(cut.axis)] = cut.mine;
+    intervals[static_cast<size_t>(cut.axis)] = cut.intervals;
     last = std::max(last, static_cast<size_t>(cut.axis));
   }
   std::vector<LocalRun> found;
@@ -186,12 +186,12 @@ void TensorLayout::check() const {
     }
     if (!axes.insert(cut.axis).second || over.has(cut.over)) {
       throw DataError(
-          "axis {} of a tensor is cut over {}, and it is cut along that axis, or over {}, already", cut.axis,
-          name_of(cut.over), name_of(cut.over));
+          "axis {} of a tensor is cut over {}, but this axis, or another one over {}, is cut already",
+          cut.axis, name_of(cut.over), name_of(cut.over));
     }
     over = over | cut.over;
     int64_t end = 0, elements = 0;
-    for (const Range& interval : cut.mine) {
+    for (const Range& interval : cut.intervals) {
       if (interval.begin < end || interval.end < interval.begin ||
           interval.end > global[static_cast<size_t>(cut.axis)]) {
         throw DataError(
@@ -202,8 +202,9 @@ void TensorLayout::check() const {
       elements += interval.size();
     }
     if (elements > cut.largest || cut.copies < 1) {
-      throw DataError("{} elements of axis {} are here, more than at the position that has most ({})",
-                      elements, cut.axis, cut.largest);
+      throw DataError(
+          "this position holds {} elements of axis {}, more than the stated maximum of all positions ({})",
+          elements, cut.axis, cut.largest);
     }
   }
 }

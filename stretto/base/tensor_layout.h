@@ -14,8 +14,8 @@ struct Cut {
   Axis over = Axis::tp;
   int axis = 0;  // of the tensor
   std::vector<Range>
-      mine;             // ascending, without overlaps: one; three of a weight that fuses query, key and value
-  int64_t largest = 0;  // elements along `axis` at the position that has most
+      intervals;        // ascending, without overlaps: one; three of a weight that fuses query, key and value
+  int64_t largest = 0;  // elements along `axis` at the position that holds most
   int copies = 1;       // the number of neighbouring positions that hold equal intervals
 };
 
@@ -43,7 +43,7 @@ struct TensorLayout {
   std::vector<Cut> cuts = {};
 
   std::vector<int64_t> local() const;  // the shape of the local tensor
-  int64_t slot() const;                // local elements at the position that has most
+  int64_t slot() const;                // local elements at the position that holds most
 
   // Row-major local elements [begin, end) as disjoint regions of the global tensor: one region if nothing is
   // cut or each cut is one interval. REQUIRES: 0 <= begin <= end <= the number of local elements.

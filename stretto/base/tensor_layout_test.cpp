@@ -26,7 +26,8 @@ std::vector<int64_t> global_elements(const TensorLayout& layout) {
       index[axis] = rest % layout.global[axis];
     const bool here = std::ranges::all_of(layout.cuts, [&](const Cut& cut) {
       const int64_t place = index[static_cast<size_t>(cut.axis)];
-      return std::ranges::any_of(cut.mine, [&](const Range& r) { return r.begin <= place && place < r.end; });
+      return std::ranges::any_of(cut.intervals,
+                                 [&](const Range& r) { return r.begin <= place && place < r.end; });
     });
     if (here) found.push_back(element);
   }
@@ -82,10 +83,10 @@ TEST(TensorLayout, BoxesMapEachLocalElement) {
       const int axis = static_cast<int>(below(std::ssize(layout.global)));
       if (below(3) == 0 || (!layout.cuts.empty() && layout.cuts[0].axis == axis)) continue;
       const int64_t size = layout.global[static_cast<size_t>(axis)];
-      Cut cut = {.over = over, .axis = axis, .mine = {}, .largest = size};
+      Cut cut = {.over = over, .axis = axis, .intervals = {}, .largest = size};
       for (int64_t begin = below(size); begin < size; begin += below(3)) {
         const int64_t end = std::min(size, begin + 1 + below(3));
-        cut.mine.push_back({begin, end});
+        cut.intervals.push_back({begin, end});
         begin = end;
       }
       layout.cuts.push_back(cut);
@@ -124,7 +125,7 @@ TEST(TensorLayout, WholeTensorIsOneFlatRegion) {
 // Query, key and value of GPT-2 in one weight [H, 3H], cut over two positions: at the second one columns 1, 3
 // and 5 of six.
 TEST(TensorLayout, AFusedWeightHasThreeIntervals) {
-  const TensorLayout layout = {{2, 6}, {{.axis = 1, .mine = {{1, 2}, {3, 4}, {5, 6}}, .largest = 3}}};
+  const TensorLayout layout = {{2, 6}, {{.axis = 1, .intervals = {{1, 2}, {3, 4}, {5, 6}}, .largest = 3}}};
   EXPECT_THAT(layout.local(), ElementsAre(2, 3));
   const auto boxes = layout.boxes(0, 6);
   ASSERT_EQ(boxes.size(), 3u);
@@ -133,8 +134,8 @@ TEST(TensorLayout, AFusedWeightHasThreeIntervals) {
   EXPECT_THAT(boxes[1].strides, ElementsAre(3, 1));
 }
 
-TEST(TensorLayout, ASlotHasRoomForTheLargestPosition) {
-  const TensorLayout layout = {{7, 3}, {{.axis = 0, .mine = {{4, 7}}, .largest = 4}}};
+TEST(TensorLayout, ASlotHasRoomForTheLargestPart) {
+  const TensorLayout layout = {{7, 3}, {{.axis = 0, .intervals = {{4, 7}}, .largest = 4}}};
   EXPECT_EQ(layout.slot(), 12);
   const TensorLayout rows = layout.collapsed(-1), columns = layout.collapsed(0);
   EXPECT_THAT(rows.local(), ElementsAre(3, 1));
@@ -145,17 +146,17 @@ TEST(TensorLayout, ASlotHasRoomForTheLargestPosition) {
 
 TEST(TensorLayout, CutsThatAreNotPossibleAreRefused) {
   const auto check = [](std::vector<Cut> cuts) { return [cuts] { TensorLayout{{4, 3}, cuts}.check(); }; };
-  EXPECT_THAT(check({{.axis = 2, .mine = {}}}),
+  EXPECT_THAT(check({{.axis = 2, .intervals = {}}}),
               ThrowsMessage<DataError>(HasSubstr("2 axes is cut along axis 2")));
-  EXPECT_THAT(check({{.axis = 0, .mine = {{0, 2}, {1, 3}}, .largest = 4}}),
+  EXPECT_THAT(check({{.axis = 0, .intervals = {{0, 2}, {1, 3}}, .largest = 4}}),
               ThrowsMessage<DataError>(HasSubstr("interval [1, 3) of axis 0 overlaps another")));
-  EXPECT_THAT(check({{.axis = 1, .mine = {{2, 4}}, .largest = 4}}),
+  EXPECT_THAT(check({{.axis = 1, .intervals = {{2, 4}}, .largest = 4}}),
               ThrowsMessage<DataError>(HasSubstr("outside of the shape [4, 3]")));
-  EXPECT_THAT(check({{.axis = 1, .mine = {{0, 3}}, .largest = 2}}),
+  EXPECT_THAT(check({{.axis = 1, .intervals = {{0, 3}}, .largest = 2}}),
               ThrowsMessage<DataError>(HasSubstr("3 elements of axis 1")));
-  EXPECT_THAT(
-      check({{.axis = 1, .mine = {{0, 1}}, .largest = 2}, {.axis = 0, .mine = {{0, 1}}, .largest = 2}}),
-      ThrowsMessage<DataError>(HasSubstr("cut over tp")));
+  EXPECT_THAT(check({{.axis = 1, .intervals = {{0, 1}}, .largest = 2},
+                     {.axis = 0, .intervals = {{0, 1}}, .largest = 2}}),
+              ThrowsMessage<DataError>(HasSubstr("cut over tp")));
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ TEST(Utf8, EachMaximalInvalidSubpartBecomesOneReplacementCharacter) {
   EXPECT_EQ(replaced("\xf1\x80\x80\xf1\x80\x80\x80"), "\ufffd\U00040000");
 }
 
-TEST(Utf8, IsCutBetweenCodePoints) {
+TEST(Utf8, TextIsCutBetweenCodePoints) {
   const std::string text = "a\u00e9\U0001f600";
   EXPECT_EQ(cut_utf8(text, 7), text);
   EXPECT_EQ(cut_utf8(text, 6), "a\u00e9");

@@ -36,9 +36,10 @@ class RandomLayouts {
     for (size_t i = 1; i < bounds.size(); ++i) largest = std::max(largest, bounds[i] - bounds[i - 1]);
     for (int position = 0; position < positions; ++position) {
       const auto place = static_cast<size_t>(position / copies);
-      Cut cut = {.axis = static_cast<int>(axis), .mine = {}, .largest = fused * largest, .copies = copies};
+      Cut cut = {
+          .axis = static_cast<int>(axis), .intervals = {}, .largest = fused * largest, .copies = copies};
       for (int64_t tensor = 0; tensor < fused; ++tensor)
-        cut.mine.push_back(Range{bounds[place], bounds[place + 1]}.shifted(tensor * part));
+        cut.intervals.push_back(Range{bounds[place], bounds[place + 1]}.shifted(tensor * part));
       layouts[static_cast<size_t>(position)] = {shape, {cut}};
     }
     return layouts;

@@ -37,7 +37,7 @@ std::vector<LocalRun> runs_of(const std::vector<int64_t>& shape, const Region& r
   for (size_t axis = 0; axis < shape.size(); ++axis) {
     const Range mine = {region.offset[axis], region.offset[axis] + region.extent[axis]};
     if (mine.size() != shape[axis])
-      box.cuts.push_back({.axis = static_cast<int>(axis), .mine = {mine}, .largest = mine.size()});
+      box.cuts.push_back({.axis = static_cast<int>(axis), .intervals = {mine}, .largest = mine.size()});
   }
   std::vector<LocalRun> runs;
   for (const LocalRun& run : box.runs()) {

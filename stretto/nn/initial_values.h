@@ -11,17 +11,17 @@
 
 namespace stretto::nn {
 
-// How the first values of a parameter are drawn.
+// How the initial values of a parameter are drawn.
 struct InitialValue {
   enum class Kind { constant, normal, uniform };
   Kind kind = Kind::constant;
   double scale = 0;           // the constant; the standard deviation around 0; the bound of [-bound, bound)
-  int64_t zero_row = -1;      // a row of a global table that is zero instead; -1: none
-  std::string drawn_as = {};  // its name for the generator; "": that of the parameter
+  int64_t zero_row = -1;      // a row of the global table that is zero; -1: none
+  std::string drawn_as = {};  // its name for the random generator; "": the parameter's name
 };
 
-// First values as in Hugging Face's BERT family: normal(0, std); biases are zero, weights of norms one, row
-// `padding_row` of the table `table` is zero.
+// Initial values as in Hugging Face's BERT family: normal(0, std); biases are zero, weights of norms one, and
+// row `padding_row` of `table` is zero.
 struct InitRule {
   double std = 0.02;
   std::string table = {};
@@ -31,8 +31,8 @@ struct InitRule {
   InitialValue of(const torch::nn::Module& model, const std::string& parameter) const;
 };
 
-// Random first values of parameters. Each is a function of the seed, the parameter's name and the element's
-// number in the global tensor (row-major): the same on any mesh, under any strategy and in any precision.
+// Random initial values of parameters. Each is a function of the seed, the parameter's name and the element's
+// row-major number in the global tensor: it is the same on any mesh, under any strategy and in any precision.
 class InitialValues : public TensorSource {
  public:
   explicit InitialValues(uint64_t seed) : seed_(seed) {}

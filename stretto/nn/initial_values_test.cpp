@@ -15,21 +15,21 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// A linear layer that holds every position'th row of three joined tensors, or some of its columns, on one of
-// several ranks.
+// A linear layer on one of several ranks that has every position'th row of three joined tensors, or some of
+// its columns.
 struct CutLinear : torch::nn::Module, HasLayout {
   CutLinear(int position, int positions, int cut_axis) {
     const int64_t width = 24 / positions, first = position * width;
     if (cut_axis == 0) {
       cut = {.axis = 0,
-             .mine = {{first, first + width},
-                      {24 + first, 24 + first + width},
-                      {48 + first, 48 + first + width}},
+             .intervals = {{first, first + width},
+                           {24 + first, 24 + first + width},
+                           {48 + first, 48 + first + width}},
              .largest = 3 * width};
       weight = register_parameter("weight", at::zeros({3 * width, 24}));
       bias = register_parameter("bias", at::zeros({3 * width}));
     } else {
-      cut = {.axis = 1, .mine = {{first, first + width}}, .largest = width};
+      cut = {.axis = 1, .intervals = {{first, first + width}}, .largest = width};
       weight = register_parameter("weight", at::zeros({72, width}));
       bias = register_parameter("bias", at::zeros({72}));
     }
@@ -49,7 +49,7 @@ struct CutNet : torch::nn::Module {
   }
 };
 
-// The parameters of all positions, put together.
+// Joins the parameters of all positions.
 std::map<std::string, Tensor> together(int positions, const InitialValue& value) {
   InitialValues source(7);
   const CutNet whole_net(0, 1);
@@ -96,7 +96,7 @@ TEST(InitialValues, AreEqualOnAnyMesh) {
   }
 }
 
-// The parts of torch's threads need not begin at a multiple of four elements.
+// The ranges of torch's threads may begin at any element, not only at multiples of four.
 TEST(InitialValues, AreEqualInAnyPrecisionAndByAnyNumberOfThreads) {
   const Tensor expected = drawn({normal, 0.02}, {333, 1001});
   const int before = at::get_num_threads();
@@ -107,7 +107,7 @@ TEST(InitialValues, AreEqualInAnyPrecisionAndByAnyNumberOfThreads) {
     EXPECT_TRUE(drawn({normal, 0.02}, {333, 1001}, type).equal(expected.to(type)));
 }
 
-TEST(InitialValues, HaveTheirDistribution) {
+TEST(InitialValues, FollowTheirDistribution) {
   const Tensor values = drawn({normal, 2}, {1000, 1000});
   EXPECT_NEAR(values.mean().item<double>(), 0, 0.01);
   EXPECT_NEAR(values.std().item<double>(), 2, 0.01);
@@ -133,7 +133,7 @@ TEST(InitialValues, ARowIsZeroedOnItsRank) {
 TEST(HasLayout, MustFitTheParameter) {
   CutLinear layer(0, 2, 0);
   EXPECT_EQ(layout_of(layer, "weight").local(), (std::vector<int64_t>{36, 24}));
-  layer.cut.mine.pop_back();
+  layer.cut.intervals.pop_back();
   EXPECT_THAT([&] { layout_of(layer, "weight"); },
               ThrowsMessage<ConfigError>(HasSubstr("is [36, 24], but its layout says [24, 24]")));
   layer.cut.axis = 3;

@@ -70,7 +70,7 @@ TEST(Optimizer, DescribesItsState) {
   EXPECT_EQ(optimizer->state_bytes(), 2 * 10 * 4);
 }
 
-TEST(Optimizer, ResumesWhereItWas) {
+TEST(Optimizer, ResumesAfterTheSavedStep) {
   const auto make = [](const Buffers& buffers) {
     auto optimizer = adamw({});
     optimizer->bind(buffers, {{.name = "w", .layout = {{8}}, .end = 8}}, plain_memory());
@@ -158,7 +158,7 @@ TEST(Optimizer, MisuseIsRefused) {
   EXPECT_NO_THROW(bind(Placement::rows, {.name = "w", .layout = {{4, 4}}, .first = 8, .end = 8})());
   EXPECT_THAT(bind(Placement::whole_tensor, {.name = "w", .layout = {{4, 4}}, .first = 8, .end = 8}),
               ThrowsMessage<Error>(HasSubstr("needs whole tensors")));
-  const TensorLayout half = {{4, 8}, {{.axis = 1, .mine = {{0, 4}}, .largest = 4}}};
+  const TensorLayout half = {{4, 8}, {{.axis = 1, .intervals = {{0, 4}}, .largest = 4}}};
   EXPECT_NO_THROW(bind(Placement::flat, {.name = "w", .layout = half, .first = 8, .end = 8})());
   EXPECT_THAT(bind(Placement::rows, {.name = "w", .layout = half, .first = 8, .end = 8}),
               ThrowsMessage<Error>(HasSubstr("w of shape [4, 8] is cut over tp")));

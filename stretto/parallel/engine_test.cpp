@@ -585,7 +585,7 @@ TEST(Engine, RefusesParametersThatAreCut) {
   struct Half : torch::nn::Module, nn::HasLayout {
     Half() { register_parameter("weight", at::zeros({2, 3})); }
     TensorLayout layout(const std::string&) const override {
-      return {{4, 3}, {{.axis = 0, .mine = {{0, 2}}, .largest = 2}}};
+      return {{4, 3}, {{.axis = 0, .intervals = {{0, 2}}, .largest = 2}}};
     }
   };
   comm::run_rank_threads(1, [](Group& group) {

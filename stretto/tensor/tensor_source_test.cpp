@@ -66,7 +66,7 @@ TEST(ReadElements, OfACutTensorAreThoseOfItsIntervals) {
   const MemorySource source({{"x", whole}});
   for (const int axis : {0, 1}) {
     const TensorLayout layout = {.global = {12, 10},
-                                 .cuts = {{.axis = axis, .mine = {{1, 3}, {5, 9}}, .largest = 6}}};
+                                 .cuts = {{.axis = axis, .intervals = {{1, 3}, {5, 9}}, .largest = 6}}};
     const Tensor expected =
         at::cat({whole.slice(axis, 1, 3), whole.slice(axis, 5, 9)}, axis).contiguous().view({-1});
     const int64_t elements = expected.numel();

@@ -33,7 +33,7 @@ class Signals : public Launch {
   pid_t first_ = 0, second_ = 0;
 };
 
-TEST_F(Signals, EachSendsOneSigtermAndRanksMayExitWithZero) {
+TEST_F(Signals, EachSignalSendsOneSigtermAndRanksMayExitWithZero) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     for (const std::string file : {"pid0", "pid1", "out", "err"}) std::filesystem::remove(here(file));
     start_ranks("trap 'echo saved; exit 0' TERM; trap 'echo no' INT HUP");
@@ -78,7 +78,7 @@ TEST_F(Signals, RanksThatDoNotHandleItEndQuietlyWithTheLaunchersSignal) {
   }
 }
 
-TEST_F(Signals, ASecondOneEndsAtOnce) {
+TEST_F(Signals, ASecondSignalEndsRanksAtOnce) {
   start_ranks("trap 'echo no' TERM");
   ::kill(launcher_, SIGINT);
   EXPECT_TRUE(has_output("no\n"));
@@ -119,7 +119,7 @@ TEST_F(Signals, SigusrIsNotSentToProgramsThatItWouldKill) {
   EXPECT_EQ(exit_code(), 0);
 }
 
-TEST_F(Signals, OneDuringTheStartStopsIt) {
+TEST_F(Signals, ASignalDuringTheStartStopsIt) {
   start(shell("touch " + here("rank$RANK") + "; [ $RANK = 0 ] && kill -TERM $PPID; exec sleep 1000", 400));
   EXPECT_EQ(exit_code(), 128 + SIGTERM);
   EXPECT_FALSE(has("rank399"));
@@ -135,7 +135,7 @@ TEST_F(Signals, SigusrBeforeAHandlerWaitsForItInStrettosOwnPrograms) {
 
 // A launcher that was started with SIGUSR1 blocked must not pass that mask on to other programs.
 TEST_F(Signals, OtherProgramsStartWithTheUsualMask) {
-  start(shell("kill -USR1 $$; echo lives", 1), [] { hold_save_requests(); });
+  start(shell("kill -USR1 $$; echo lives", 1), [] { block_save_signal(); });
   EXPECT_EQ(exit_code(), 128 + SIGUSR1);
   EXPECT_EQ(text("out"), "");
 }

@@ -70,6 +70,6 @@ int run_command(int argc, char** argv) {
 // milliseconds.
 int main(int argc, char** argv) {
   stretto::fill_standard_descriptors();
-  stretto::hold_save_requests();
+  stretto::block_save_signal();
   return stretto::cli::run_command(argc, argv);
 }

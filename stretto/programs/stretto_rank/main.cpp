@@ -51,7 +51,7 @@ int run_command(int argc, char** argv) {
 // The program of stretto's ranks.
 int main(int argc, char** argv) {
   stretto::fill_standard_descriptors();
-  stretto::hold_save_requests();
+  stretto::block_save_signal();
   const int code = stretto::rank::run_command(argc, argv);
   stretto::log::flush();
   // Skips libtorch's global destructors, which take 0.25 s.

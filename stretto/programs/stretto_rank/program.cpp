@@ -18,7 +18,7 @@ int run_program(int argc, char** argv, const std::function<FitResult(const Run&)
 int run_program(int argc, char** argv, std::vector<settings::Field> settings,
                 const std::function<FitResult(const Run&)>& train) {
   fill_standard_descriptors();
-  hold_save_requests();
+  block_save_signal();
   CLI::App app("A training program built with stretto", std::filesystem::path(argv[0]).filename());
   arguments::RecipeArguments arguments;
   arguments.program = std::move(settings);
