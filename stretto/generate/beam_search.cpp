@@ -51,7 +51,7 @@ bool BeamSearch::can_improve() const {
 
 std::vector<Continuation> BeamSearch::step(const Tensor& logits) {
   const Tensor all = scores(logits);
-  // Each beam may end with any of the end tokens, and as many as before are to go on.
+  // Each beam may end with any of the end tokens, and num_beams beams must be left that do not.
   const int64_t ends = std::ssize(options_.eos_token_id);
   const int64_t wanted = std::min(all.numel(), std::max<int64_t>(2, 1 + ends) * options_.num_beams);
   const auto [best, where] = at::topk(all, wanted);

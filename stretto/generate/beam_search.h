@@ -4,9 +4,9 @@
 
 namespace stretto::generate {
 
-// Beam search as in transformers 5: the num_beams most probable sequences run on, and of those that end, the
-// num_beams are kept whose sum of log probabilities, divided by length^length_penalty, is largest. A sequence
-// counts as ended if it is among the num_beams best of its step.
+// Beam search as in transformers 5: the num_beams most probable sequences are continued. Of the sequences
+// that have ended, it keeps the num_beams with the largest sum of log probabilities divided by
+// length^length_penalty. A sequence counts as ended only if it is among the num_beams best of its step.
 class BeamSearch : public Search {
  public:
   BeamSearch(const GenerationOptions& options, const SearchEvents& events, SearchStart start);
@@ -17,7 +17,7 @@ class BeamSearch : public Search {
  private:
   struct Beam {
     std::vector<int32_t> new_tokens;
-    float score;  // the sum of log probabilities; of finished ones divided by the power of their length
+    float score;  // the sum of log probabilities; of finished beams, divided by length^length_penalty
   };
 
   Tensor scores(const Tensor& logits) const;  // [beams * vocabulary], of all continuations

@@ -13,8 +13,8 @@ namespace {
 
 using nlohmann::json;
 
-// Keys of transformers that say how its programs compute or what they return, and ids that batches without
-// padding and texts that are encoded by the tokenizer do not need.
+// Keys of transformers that do not change what is generated: they choose how it is computed or what else is
+// returned, or name ids that the tokenizer or packed batches make unnecessary.
 constexpr auto inert = std::to_array<std::string_view>({"_from_model_config",
                                                         "transformers_version",
                                                         "bos_token_id",
@@ -49,7 +49,7 @@ constexpr auto inert = std::to_array<std::string_view>({"_from_model_config",
                                                         "chat_format",
                                                         "trust_remote_code"});
 
-// Settings that change what is generated, and the values that do not; null does not either.
+// Settings that change what is generated, with the values that do not change it; null never does.
 const std::map<std::string, json>& unsupported() {
   static const std::map<std::string, json> keys = {{"min_length", 0},
                                                    {"max_time", nullptr},
@@ -122,7 +122,7 @@ struct Value {
   }
 };
 
-// Returns whether `key` is an option that is read here.
+// Returns whether `key` is an option that is supported.
 bool read_option(const std::string& key, const Value& value, GenerationOptions& options) {
   const auto read = [&](const char* name, auto& target) {
     if (key != name) return false;

@@ -86,7 +86,7 @@ TEST(GenerationConfig, SettingsThatAreNotSupportedAreNamed) {
               has_all("generation_config.json: creativity", "ignored"));
 }
 
-TEST(GenerationConfig, EndTokensAreThoseOfTheFolder) {
+TEST(GenerationConfig, EndTokensComeFromTheFolder) {
   const TempFolder folder;
   write_file_atomic(folder.path() / "config.json", R"({"eos_token_id": 3})");
   EXPECT_THAT(read_generation_config(folder.path()).eos_token_id, ElementsAre(3));

@@ -10,10 +10,10 @@
 #include "stretto/model_config/heads.h"
 #include "stretto/models/registry.h"
 
-// What tests of generation have in common.
+// Functions that tests of generation share.
 namespace stretto::generate {
 
-using NewTokens = std::vector<std::vector<int32_t>>;  // of each sequence of a prompt
+using NewTokens = std::vector<std::vector<int32_t>>;  // the sequences of a prompt
 
 inline const std::filesystem::path generation_goldens =
     std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden";

@@ -7,7 +7,7 @@
 namespace stretto::generate {
 namespace {
 
-// The most results that wait for the result of an earlier prompt, per prompt that is continued.
+// The maximum number of results that wait for the result of an earlier prompt, per prompt that is continued.
 constexpr int64_t waiting_per_request = 16;
 
 }  // namespace
@@ -87,7 +87,7 @@ Tensor Generator::read() {
   return decoder_->logits(hidden.index_select(0, last)).to(at::kFloat).contiguous();
 }
 
-// Gives the request the sequences of its next pass.
+// Gives the request its sequences for the next pass.
 void Generator::advance(Request& request, const Tensor& logits) {
   if (at::isnan(logits).any().item<bool>())
     throw DataError("the logits of prompt {} are not numbers: the model's activations overflow",

@@ -18,42 +18,42 @@ namespace stretto::generate {
 using OnGenerated = std::function<void(int64_t prompt, const std::vector<std::vector<int32_t>>& new_tokens)>;
 
 struct GeneratorParts {
-  const TextModel& model;  // REQUIRES: parameters on the CPU, not changed meanwhile
+  const TextModel& model;  // REQUIRES: parameters on the CPU that do not change meanwhile
   GenerationOptions options = {};
-  int64_t batch_size = 1;  // prompts that are continued at a time
+  int64_t batch_size = 1;  // the number of prompts that are continued at a time
   SearchEvents events = {};
   OnGenerated on_generated = {};
   nn::Kernels kernels = nn::Kernels::fast;
-  OptionNames names = {};  // of members of GenerationOptions, for messages
+  OptionNames names = {};  // names of the members of GenerationOptions in messages
 };
 
 // Continues prompts of token ids with any model that is a CausalDecoder and whose attention has the cache of
-// nn::Context. Prompts of different lengths are read together without padding; where one has ended, the next
-// one enters. What is generated for a prompt does not depend on the others, but for rounding in sums. Not
-// thread-safe.
+// nn::Context. Prompts of different lengths are processed together without padding; when one is finished, the
+// next one takes its place. What is generated for a prompt does not depend on the other prompts, except for
+// rounding. Not thread-safe.
 //
 //   Generator generator({.model = *model, .options = {.max_new_tokens = 20}, .on_generated = print});
 //   for (const auto& ids : prompts) generator.add(ids);
 //   generator.finish();
 class Generator {
  public:
-  // Throws ConfigError for a model that is no causal decoder, and as check() for the options.
+  // Throws ConfigError for a model that is not a causal decoder and for options that check() refuses.
   explicit Generator(GeneratorParts parts);
 
-  // Throws DataError for an empty prompt, one that leaves no position for a new token, and ids outside of the
-  // vocabulary.
+  // Throws DataError for an empty prompt, a prompt that leaves no position for a new token, and ids outside
+  // the vocabulary.
   void require_prompt(const std::vector<int32_t>& prompt) const;
 
-  // Takes the next prompt, and generates until there is room for another one. Throws DataError as
-  // require_prompt, and for logits that are NaN.
+  // Adds a prompt, and generates until there is room for another one. Throws DataError for a prompt that
+  // require_prompt() refuses and for logits that are NaN.
   void add(std::vector<int32_t> prompt);
 
-  // Generates until all prompts have ended.
+  // Generates until all prompts are finished.
   void finish();
 
  private:
   struct Sequence {
-    nn::KeyValueCache::Rows rows;  // of its tokens that were read
+    nn::KeyValueCache::Rows rows;  // the rows of the tokens that the model has read
     std::vector<int32_t> unread;
   };
   struct Request {
@@ -62,7 +62,7 @@ class Generator {
     std::vector<Sequence> sequences;
   };
 
-  Tensor read();  // the logits behind each sequence
+  Tensor read();  // returns the logits of the next token of each sequence
   void advance(Request& request, const Tensor& logits);
   void pass();
   void deliver();
@@ -71,8 +71,9 @@ class Generator {
   const CausalDecoder* decoder_;
   nn::KeyValueCache cache_;
   std::vector<Request> requests_;
-  std::map<int64_t, std::vector<std::vector<int32_t>>> ended_;  // those that wait for a prompt before them
-  int64_t added_ = 0, delivered_ = 0;                           // prompts
+  // results that wait for the result of an earlier prompt
+  std::map<int64_t, std::vector<std::vector<int32_t>>> ended_;
+  int64_t added_ = 0, delivered_ = 0;  // numbers of prompts
 };
 
 }  // namespace stretto::generate

@@ -16,7 +16,7 @@ namespace {
 const std::vector<std::vector<int32_t>> prompts = {
     {5}, {1, 2, 3, 4, 5, 6, 7}, {9, 9}, {30, 2, 8}, {11, 4, 0, 1}};
 
-// What is generated does not depend on which prompts are read together.
+// The generated tokens do not depend on which prompts are processed together.
 TEST(Generator, TextsAreTheSameForAnyBatchSize) {
   for (const char* folder : {"gpt2/plain", "llama/grouped", "llama/mistral", "llama/qwen3"}) {
     const auto model = load_generating(folder);
@@ -36,7 +36,7 @@ TEST(Generator, TextsAreTheSameForAnyBatchSize) {
   }
 }
 
-TEST(Generator, TokensArriveAsTheyAreMade) {
+TEST(Generator, TokensArriveAsTheyAreGenerated) {
   const auto model = load_generating("gpt2/plain");
   std::map<int64_t, std::vector<int32_t>> seen;
   SearchEvents events;
@@ -49,7 +49,7 @@ TEST(Generator, TokensArriveAsTheyAreMade) {
   for (const auto& [prompt, tokens] : seen) EXPECT_EQ(all[static_cast<size_t>(prompt)][0], tokens);
 }
 
-// A sequence ends where its user says, in each kind of search.
+// In each kind of search, a sequence ends when the observer returns true.
 TEST(Generator, AnObserverEndsSequences) {
   const auto model = load_generating("llama/plain");
   SearchEvents events;
@@ -61,9 +61,9 @@ TEST(Generator, AnObserverEndsSequences) {
   }
 }
 
-// A text ends at the last position of the model.
-TEST(Generator, TheLimitIsThatOfPositions) {
-  const auto model = load_generating("gpt2/plain");  // of 24 positions
+// Generation ends at the last position of the model.
+TEST(Generator, TheNumberOfPositionsIsTheLimit) {
+  const auto model = load_generating("gpt2/plain");  // it has 24 positions
   for (const int64_t beams : {1, 2}) {
     const GenerationOptions options = {.num_beams = beams};
     EXPECT_EQ(generated(*model, options, {{1, 2, 3, 4}}).at(0).at(0).size(), 20);
@@ -82,7 +82,7 @@ std::string refusal(const std::string& folder, const GenerationOptions& options,
   return "";
 }
 
-TEST(Generator, WhatCannotBeContinuedIsRefused) {
+TEST(Generator, PromptsThatCannotBeContinuedAreRefused) {
   EXPECT_EQ(refusal("gpt2/plain", {.max_new_tokens = 1}), "");
   EXPECT_THAT(refusal("gpt2/plain", {}, {}), has_all("prompt is empty"));
   EXPECT_THAT(refusal("gpt2/plain", {}, {1, 40}), has_all("id 40", "vocabulary has 40"));
@@ -123,7 +123,7 @@ TEST(Generator, EncodersAreRefused) {
               ::testing::ThrowsMessage<ConfigError>(has_all("predicts next tokens")));
 }
 
-// The probabilities that transformers' processors give, computed by hand.
+// The probabilities that the logits processors of transformers give, computed independently.
 std::vector<double> probabilities(const GenerationOptions& options, const std::vector<float>& logits) {
   std::vector<double> counts(logits.size());
   const int64_t draws = 40000;
@@ -133,7 +133,7 @@ std::vector<double> probabilities(const GenerationOptions& options, const std::v
   return counts;
 }
 
-// Pearson's statistic of frequencies: with 5 degrees of freedom, below 25 with a probability of 0.9999.
+// Pearson's chi-squared statistic. With 5 degrees of freedom it is below 25 with a probability of 0.9999.
 double chi_squared(const std::vector<double>& found, const std::vector<double>& expected) {
   double sum = 0;
   for (size_t i = 0; i < found.size(); ++i) {
@@ -171,7 +171,7 @@ TEST(Sampling, FrequenciesAreTheProbabilities) {
   expect({.temperature = 0.5, .top_k = 4, .top_p = 0.9}, {0.16, 0, 0.0625, 0, 0.0225, 0});
 }
 
-// Neither prompts, nor sequences, nor steps share numbers.
+// Prompts, sequences and steps each have different random numbers.
 TEST(Sampling, RandomNumbersAreKeyed) {
   std::set<double> numbers;
   for (const uint64_t seed : {1, 2})

@@ -11,8 +11,8 @@ namespace {
 
 class GenerationGolden : public ::testing::TestWithParam<int64_t> {};
 
-// The tokens are those of transformers, with each prompt alone and with several at a time.
-TEST_P(GenerationGolden, TokensAreThoseOfTransformers) {
+// The generated tokens equal those of transformers, for one prompt at a time and for several.
+TEST_P(GenerationGolden, TokensEqualThoseOfTransformers) {
   const nlohmann::json cases = read_json(generation_goldens / "generation" / "tokens.json");
   std::map<std::string, std::shared_ptr<TextModel>> models;
   std::map<std::pair<std::string, std::string>, std::vector<nlohmann::json>> groups;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr float never = -std::numeric_limits<float>::infinity();
 
-// Each token behind which the text would have n tokens that it already has.
+// Forbids each token that would complete n tokens which the text contains already.
 void forbid_repetition(std::span<const int32_t> text, size_t n, std::span<float> logits) {
   if (text.size() + 1 < n) return;
   const auto last = text.last(n - 1);
@@ -37,7 +37,7 @@ void keep_top_k(std::vector<Choice>& choices, size_t k) {
   std::erase_if(choices, [&](const Choice& one) { return one.logit < least; });
 }
 
-// Gives choices their probabilities.
+// Sets the probabilities of the choices.
 void normalise(std::vector<Choice>& choices) {
   double largest = choices[0].logit, sum = 0;
   for (const Choice& one : choices) largest = std::max(largest, one.logit);
@@ -45,7 +45,8 @@ void normalise(std::vector<Choice>& choices) {
   for (Choice& one : choices) one.probability /= sum;
 }
 
-// Keeps the most probable tokens: without the least probable ones that sum to at most 1 - p.
+// Keeps the most probable tokens: removes the least probable ones that together have a probability of at most
+// 1 - p.
 void keep_top_p(std::vector<Choice>& choices, double p) {
   if (p >= 1) return;
   std::ranges::sort(choices, [](const Choice& a, const Choice& b) { return a.probability < b.probability; });
@@ -88,7 +89,7 @@ int32_t sample(const GenerationOptions& options, std::span<const float> logits, 
   normalise(choices);
   keep_top_p(choices, options.top_p);
   keep_min_p(choices, options.min_p);
-  // In the order of ids, so that logits which differ by rounding give equal tokens.
+  // The order of ids makes the chosen token independent of rounding in the logits.
   std::ranges::sort(choices, [](const Choice& a, const Choice& b) { return a.token < b.token; });
   double sum = 0;
   for (const Choice& one : choices) sum += one.probability;

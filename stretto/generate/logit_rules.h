@@ -8,15 +8,15 @@
 namespace stretto::generate {
 
 // Applies repetition_penalty, no_repeat_ngram_size and min_new_tokens to the logits, or log probabilities, of
-// the token behind `text`: the prompt and `new_tokens` tokens.
+// the token that follows `text`: the prompt and `new_tokens` tokens.
 void apply_rules(const GenerationOptions& options, std::span<const int32_t> text, int64_t new_tokens,
                  std::span<float> logits);
 
-// A random token of the probabilities that logits have by temperature, top_k, top_p and min_p. `draw`: a
-// number, 0 <= draw < 1.
+// Draws a token with the probabilities that temperature, top_k, top_p and min_p give the logits. `draw`: a
+// random number, 0 <= draw < 1.
 int32_t sample(const GenerationOptions& options, std::span<const float> logits, double draw);
 
-// The number for a step of a sequence of a prompt, 0 <= number < 1.
+// The random number for a step of a sequence of a prompt, 0 <= number < 1.
 double random_number(uint64_t seed, int64_t prompt, int64_t sequence, int64_t step);
 
 }  // namespace stretto::generate

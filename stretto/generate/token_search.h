@@ -4,7 +4,7 @@
 
 namespace stretto::generate {
 
-// Greedy search and sampling: a token after the other, which is kept.
+// Greedy search and sampling: each step appends one token, which is never discarded.
 class TokenSearch : public Search {
  public:
   TokenSearch(const GenerationOptions& options, const SearchEvents& events, SearchStart start);

@@ -19,7 +19,7 @@ using ::testing::ThrowsMessage;
 
 constexpr const char* text_cost = "TextCost";
 
-// The sum of the costs of a text's tokens, [B, 1].
+// A model whose result is the sum of the costs of a text's tokens, [B, 1].
 class CostModel : public TextModel {
  public:
   CostModel() : costs_(register_parameter("costs", at::zeros({10}))) {}

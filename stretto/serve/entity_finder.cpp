@@ -28,7 +28,7 @@ void move_into_text(const std::vector<std::string>& words, std::vector<text::Enc
   }
 }
 
-// Makes each token a word of its own. Consecutive windows share `stride` tokens.
+// Makes each token its own word. Consecutive windows share `stride` tokens.
 void number_tokens(std::vector<text::Encoding>& windows, size_t stride) {
   size_t begin = 0;
   for (text::Encoding& window : windows) {
@@ -75,23 +75,23 @@ EntityFinder::EntityFinder(const std::filesystem::path& folder, const PipelineOp
   inputs_ = {text::Characters(reader.characters), reader.whole_words, words_ ? &*words_ : nullptr};
 }
 
-// Byte-level BPE reads words with a space in front, as in training, even if the folder's settings add none to
-// texts.
+// Byte-level BPE encodes each word with a space in front, as in training, even if the folder's settings do
+// not add one to texts.
 const text::Tokenizer& EntityFinder::tokenizer_of_words() const {
   std::call_once(split_loaded_,
                  [&] { split_.emplace(text::Tokenizer::load(served_.folder, {.add_prefix_space = true})); });
   return *split_;
 }
 
-// Words are those of the input, or those that the tokenizer splits its text into; or tokens, if the model
-// tags these.
+// The words are those of the input, or those into which the tokenizer splits its text; for a model that tags
+// tokens, each token is a word.
 EntityFinder::Sample EntityFinder::sample_of(const PipelineInput& input) const {
   const auto longest = static_cast<size_t>(served_.model->limits().max_length), stride = longest / 4;
   const text::EncodeOptions options{.special_tokens = true, .max_length = longest, .stride = stride};
   Sample sample;
   sample.windows = input.words ? tokenizer_of_words().encode_windows(*input.words, options)
                                : served_.tokenizer.encode_windows(input.text, options);
-  // A tokenizer without special tokens encodes a text without words as nothing.
+  // Without special tokens, a text without words has no tokens.
   std::erase_if(sample.windows, [](const text::Encoding& window) { return window.size() == 0; });
   if (input.words) move_into_text(*input.words, sample.windows);
   if (!inputs_.whole_words) number_tokens(sample.windows, stride);
@@ -120,7 +120,7 @@ std::vector<data::WordFeatures> EntityFinder::features_of(const Sample& sample, 
   return data::word_features(windows, words, stride, inputs_);
 }
 
-// All windows of all inputs.
+// Packs all windows of all inputs.
 Batch EntityFinder::batch_of(std::span<const Sample> samples) const {
   std::vector<data::WordSample> rows;
   for (const Sample& sample : samples) {
@@ -144,7 +144,8 @@ TaggedToken EntityFinder::token_of(const Sample& sample, const text::Encoding& w
   token.end = end;
   token.word = inputs_.whole_words ? spelled : served_.tokenizer.token(window.ids[t]).value_or("?");
   if (token.word == "[UNK]" || token.word == "<unk>") token.word = spelled;
-  // Hugging Face's rule for WordPiece: a piece that continues a word is longer than its text, by ##.
+  // Hugging Face's rule for WordPiece: a token that continues a word is longer than its text, by the
+  // characters ##.
   token.continues_word = text::count_code_points(token.word) != text::count_code_points(spelled);
   return token;
 }

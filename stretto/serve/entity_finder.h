@@ -20,7 +20,8 @@ struct TaggedToken {
   int64_t begin = 0, end = 0;  // code points of the text
   bool continues_word = false;
   std::vector<double> scores;
-  std::optional<size_t> best = {};  // the tag in the best sequence of tags; unset: that of the highest score
+  // the tag in the best sequence of tags; unset: the tag with the highest score
+  std::optional<size_t> best = {};
 };
 
 struct Entity {
@@ -31,12 +32,12 @@ struct Entity {
   int64_t begin = 0, end = 0;
 };
 
-// Entities of a text by Hugging Face's aggregation strategies (TokenClassificationPipeline):
-//   none     every token that is not O
-//   simple   consecutive tokens of the same type; B-, S- and U- begin another entity, E- and L- continue it
-//   first    the same for words, with the tag of the word's first token
-//   average  with the best tag of the mean of its tokens' probabilities
-//   max      with the tag of its most certain token
+// Finds the entities of a text by Hugging Face's aggregation strategies (TokenClassificationPipeline):
+//   none     each token that is not O is an entity
+//   simple   joins consecutive tokens of the same type; B-, S- and U- begin another entity, E- and L-
+//   continue it first    joins words, each with the tag of its first token average  joins words, each with
+//   the best tag of the mean of its tokens' probabilities max      joins words, each with the tag of its most
+//   certain token
 // Throws ConfigError for another strategy.
 std::vector<Entity> find_entities(std::span<const TaggedToken> tokens, const std::vector<std::string>& labels,
                                   const std::string& strategy);
@@ -50,10 +51,10 @@ class EntityFinder : public Pipeline {
   EntityFinder(const std::filesystem::path& folder, const PipelineOptions& options,
                const ModelRegistry& models = bundled_models());
 
-  // The tokens of each text with their scores; with `logits`, raw scores.
+  // Returns the tokens of each text with their scores, which are raw if `logits`.
   std::vector<std::vector<TaggedToken>> tag(std::span<const PipelineInput> inputs, bool logits = false) const;
 
-  // `output`: label or pipeline (entities), scores or logits (those of each token).
+  // `output`: label or pipeline (entities); scores or logits (those of each token).
   std::vector<nlohmann::ordered_json> predict(std::span<const PipelineInput> inputs,
                                               const std::string& output) const override;
 
@@ -71,9 +72,11 @@ class EntityFinder : public Pipeline {
   const text::Tokenizer& tokenizer_of_words() const;
 
   ServedModel served_;
-  mutable std::optional<text::Tokenizer> split_;  // of words that are given; loaded when there are any
+  // the tokenizer of inputs that are lists of words; loaded with the first such input
+  mutable std::optional<text::Tokenizer> split_;
   mutable std::once_flag split_loaded_;
-  std::optional<text::Tokenizer> words_;  // of word vectors besides tokens
+  // the tokenizer of word vectors, if the model has those besides tokens
+  std::optional<text::Tokenizer> words_;
   data::WordInputs inputs_;
   const SequenceLabeller& labeller_;
   bool has_own_labeller_;

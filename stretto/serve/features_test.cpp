@@ -18,11 +18,11 @@
 #include "stretto/tensor/safetensors.h"
 #include "stretto/text/copy_tokenizer.h"
 
-// The features of equal inputs are the same in training and in serving: ids, types, positions and windows.
+// Training and serving compute equal features from equal inputs: ids, types, positions and windows.
 namespace stretto::serve {
 namespace {
 
-// Keeps its batches, and finds nothing in them.
+// A model that records its batches and predicts nothing.
 class RecordingModel : public TextModel {
  public:
   RecordingModel(std::string head, int64_t max_length, std::vector<std::string> labels, WordReader words,
@@ -110,7 +110,7 @@ void expect_same_features(const Batch& training, const Batch& serving) {
 const std::string long_text =
     "the film  was, on the whole, caf\u00e9-like and New York is \u4e2d\u6587 x y z a b c d e f";
 
-TEST_P(Features, OfTexts) {
+TEST_P(Features, TextsAreEqual) {
   const std::vector<PipelineInput> inputs = {{"a film"}, {long_text}, {"Don't!"}};
   std::string file = "text\tlabel\n";
   for (size_t i = 0; i < inputs.size(); ++i) file += fmt::format("{}\t{}\n", inputs[i].text, i % 2);
@@ -119,7 +119,7 @@ TEST_P(Features, OfTexts) {
   expect_same_features(trained(dataset), served(heads::sequence_classification, 12, inputs));
 }
 
-TEST_P(Features, OfPairs) {
+TEST_P(Features, PairsAreEqual) {
   const std::vector<PipelineInput> inputs = {{"a film", "the film"}, {long_text, "a"}, {"a b c", long_text}};
   std::string file = "sentence1\tsentence2\tlabel\n";
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -129,7 +129,7 @@ TEST_P(Features, OfPairs) {
   expect_same_features(trained(dataset), served(heads::sequence_classification, 12, inputs));
 }
 
-// Sentences, the second of which has several windows, as a file and as inputs.
+// Sentences, the second of which is split into several windows, as a file and as inputs.
 struct Sentences {
   Sentences() {
     for (const auto& sentence : words) {
@@ -147,7 +147,7 @@ struct Sentences {
   std::vector<PipelineInput> inputs;
 };
 
-TEST_P(Features, OfWords) {
+TEST_P(Features, WordsAreEqual) {
   const Sentences sentences;
   const data::TaggedDataset dataset(
       corpus::parse_tagged(sentences.file, "a.conll"), data::LabelSet({"O", "B-PER"}),
@@ -156,8 +156,9 @@ TEST_P(Features, OfWords) {
   expect_same_features(trained(dataset), served(heads::token_classification, 12, sentences.inputs));
 }
 
-// A model of whole words reads each in one window, with its characters and its id, and tags each once.
-TEST_P(Features, OfWholeWords) {
+// A model of whole words reads each sentence in one window, with the characters and id of each word, and tags
+// each word once.
+TEST_P(Features, WholeWordsAreEqual) {
   const Sentences sentences;
   const std::string characters = "abcdefim\u00e9-";
   const auto words_folder = folder_.path() / text::words_folder;
@@ -191,9 +192,9 @@ TEST_P(Features, OfWholeWords) {
   }
 }
 
-// Training and serving have the same default lengths of window and stride, also for models that read fewer
-// tokens; and neither reads white space in front of a question.
-TEST_P(Features, OfQuestions) {
+// Training and serving have the same default lengths of window and stride, also for models with fewer
+// positions, and both ignore white space in front of a question.
+TEST_P(Features, QuestionsAreEqual) {
   const text::Tokenizer tokenizer = tokenizer_of_training("question-answering");
   std::string context = long_text;
   while (tokenizer.encode(context).size() < 600) context += " " + long_text;

@@ -30,20 +30,20 @@ class Pipeline {
                                                       const std::string& output) const = 0;
 };
 
-// How a pipeline computes, and what its records hold.
+// How a pipeline computes, and what its records contain.
 struct PipelineOptions {
   at::ScalarType dtype = at::kFloat;
-  bool allow_nonfinite = false;  // load weights that hold NaN or infinity
-  // Compute matrix products by the fastest library (parallel/matmul_libraries.h), measured once per processor
-  // and kept in the user's cache folder. Affects the whole process.
+  bool allow_nonfinite = false;  // load weights that contain NaN or infinity
+  // Compute matmuls by the fastest library (parallel/matmul_libraries.h), measured once per processor and
+  // cached in the user's cache folder. Affects the whole process.
   bool choose_matmul_libraries = false;
   // Token classification: how tokens become entities, as in Hugging Face: none, simple (the default), first,
   // average or max.
   std::optional<std::string> aggregation_strategy = {};
-  // Text classification: classes per text, of any number; question answering: answers per question. Unset:
-  // the best one, which is then no list.
+  // The number of classes per text (text classification) or of answers per question (question answering).
+  // Unset: one result, which is not in a list.
   std::optional<int64_t> top_k = {};
-  // Question answering: "" is a possible answer, with its score: there is none.
+  // Question answering: allows the answer "", whose score is that of there being no answer.
   bool handle_impossible_answer = false;
   OptionNames names = {};
 };

@@ -123,7 +123,7 @@ bool InputParser::is_list_of_inputs(const nlohmann::json& value) const {
   return value.is_array() && !(split_into_words && !value.empty() && is_list_of_strings(value));
 }
 
-// `key`: that of the value, if it is part of an object.
+// `key`: the value's key, if it is a member of an object.
 void InputParser::parse_values(const nlohmann::json& value, const std::string& place, const std::string& key,
                                const UseInput& use) const {
   if (!is_list_of_inputs(value)) return parse_element(value, key.empty() ? place : place + ": " + key, use);

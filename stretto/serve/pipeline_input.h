@@ -20,10 +20,10 @@ struct PipelineInput {
   std::optional<std::vector<std::string>> words = {};
 };
 
-// What each input of a pipeline is.
+// The kind of each input of a pipeline.
 enum class InputKind {
   text,           // one text
-  text_or_pair,   // either: the model's folder does not state which it was trained on
+  text_or_pair,   // a text or a pair: the folder does not state which of them the model was trained on
   text_pair,      // two texts
   text_or_words,  // a text, or its words
   question,       // a question and its context
@@ -32,25 +32,27 @@ enum class InputKind {
 // Receives inputs, and where they were read: "reviews.jsonl:3".
 using UseInput = std::function<void(PipelineInput input, const std::string& place)>;
 
-// Reads the inputs of a pipeline, as lines of text or as the JSON that Hugging Face's pipelines and inference
-// servers take.
+// Parses the inputs of a pipeline: lines of text, or the JSON that Hugging Face's pipelines and inference
+// servers accept.
 struct InputParser {
   InputKind kind = InputKind::text;
-  // White space separates the words of a text, and a list of strings is words. REQUIRES: text_or_words.
+  // The words of a text are separated by white space, and a list of strings is a list of words. REQUIRES:
+  // text_or_words.
   bool split_into_words = false;
   OptionNames names = {};
 
-  // A line of text. Both parts of a pair are separated by a tab. Throws DataError, which begins with `place`.
+  // Parses a line of text, in which a tab separates the two texts of a pair. Throws DataError, which begins
+  // with `place`.
   PipelineInput parse_line(std::string_view line, const std::string& place) const;
 
-  // One input or several: a string, an object, a list of these, or {"inputs": ...}. Throws DataError for a
-  // value of another form, with the place of the value in `value`.
+  // Parses one input or several: a string, an object, a list of these, or {"inputs": ...}. Throws DataError
+  // for a value of another form, with its position in `value`.
   void parse_json(const nlohmann::json& value, const std::string& place, const UseInput& use) const;
 
   // Whether `value` is a list of several inputs.
   bool is_list_of_inputs(const nlohmann::json& value) const;
 
-  // One element of such a list. Throws as parse_json().
+  // Parses one element of such a list. Throws like parse_json().
   void parse_element(const nlohmann::json& value, const std::string& place, const UseInput& use) const;
 
  private:

@@ -74,7 +74,7 @@ TEST(PipelineInput, TheFormsOfQuestionAnswering) {
               ElementsAre("q|c", "r|d"));
 }
 
-TEST(PipelineInput, WhatIsWrongIsNamedWithItsPlace) {
+TEST(PipelineInput, WrongInputsAreNamedWithTheirPlace) {
   EXPECT_EQ(error_of(text, "3"), R"(f:1: found a number; expected "..." or {"text": "..."})");
   EXPECT_THAT(error_of(text, R"(["a", ["b"]])"), HasSubstr("f:1: [1]: found a list inside a list; expected"));
   EXPECT_THAT(error_of(text, R"({"inputs": ["a", null]})"), HasSubstr("f:1: inputs[1]: found null"));

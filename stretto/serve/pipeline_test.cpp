@@ -97,7 +97,7 @@ TEST(Pipeline, AModelOfPairsReadsBothTexts) {
 }
 
 // The model's folder does not state what it was trained on, like folders of other programs.
-TEST(Pipeline, AModelThatSaysNothingReadsTextsAndPairs) {
+TEST(Pipeline, AModelOfUnknownInputsReadsTextsAndPairs) {
   ModelFolder model;
   const auto silent = model.load();
   write_text_pairs(model.config, true);
@@ -158,7 +158,7 @@ TEST(Pipeline, OptionsOfAnotherTaskAreRefusedFirst) {
   EXPECT_THAT(error({.top_k = 1001}), StartsWith("top_k: question answering gives from 1 to 1000 answers"));
 }
 
-TEST(Pipeline, WordsThatAreSplitHaveOffsetsInTheirText) {
+TEST(Pipeline, SplitWordsHaveOffsetsInTheirText) {
   ModelFolder model;
   model.config["architectures"] = {"BertForTokenClassification"};
   model.config["id2label"] = {{"0", "O"}, {"1", "B-PER"}};
@@ -203,8 +203,8 @@ TEST(Pipeline, QuestionsAnsweredTogetherAreAnsweredAsAlone) {
   }
 }
 
-// Threads that share a pipeline get what one thread gets, also while the first of them loads the tokenizer of
-// words.
+// Threads that share a pipeline get the results of a single thread, also while the first of them loads the
+// tokenizer of words.
 TEST(Pipeline, ThreadsShareAPipeline) {
   struct Case {
     std::string architecture, output;

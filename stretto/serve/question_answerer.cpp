@@ -16,7 +16,7 @@ namespace {
 // Hugging Face's defaults, in tokens.
 constexpr int64_t longest_window = 384, largest_stride = 128, longest_answer = 15;
 constexpr int64_t most_answers = 1000;
-constexpr size_t tokens_at_once = 2048;  // fills the caches, and products are wide enough
+constexpr size_t tokens_at_once = 2048;  // fills the caches and makes matmuls large enough
 
 double probability_of(const data::AnswerSpan& span) { return span.start_score * span.end_score; }
 
@@ -45,7 +45,7 @@ std::vector<data::AnswerSpan> answers_of_window(std::span<const data::ScoredToke
   return spans;
 }
 
-// The code points of the words that its tokens belong to.
+// The code points of the words that contain these tokens.
 text::Offset whole_words(const text::Encoding& window, const data::AnswerSpan& span) {
   auto first = static_cast<size_t>(span.first), last = static_cast<size_t>(span.last);
   const auto same_word = [&](size_t a, size_t b) {
@@ -57,7 +57,7 @@ text::Offset whole_words(const text::Encoding& window, const data::AnswerSpan& s
   return {window.offsets[first].begin, window.offsets[last].end};
 }
 
-// Called before the model is loaded.
+// Returns the options after checking them, before the model is loaded.
 const PipelineOptions& checked(const PipelineOptions& options) {
   const int64_t answers = options.top_k.value_or(1);
   if (answers < 1 || answers > most_answers)
@@ -81,7 +81,7 @@ std::vector<text::Encoding> QuestionAnswerer::windows(const PipelineInput& input
     throw DataError("an empty {}; expected a question and its context",
                     asked.empty() ? "question" : "context");
   const int64_t most = std::min(longest_window, served_.model->limits().max_length);
-  // The stride is at most half of the room that the question leaves.
+  // The stride is at most half of the tokens that the question leaves for the context.
   const auto question = std::ssize(served_.tokenizer.encode(asked, {.special_tokens = false}).ids);
   const int64_t stride = std::clamp<int64_t>((most - question) / 2 - 2, 0, largest_stride);
   try {
@@ -92,7 +92,7 @@ std::vector<text::Encoding> QuestionAnswerer::windows(const PipelineInput& input
   }
 }
 
-// The windows of all inputs, in order, scored in batches.
+// Returns the windows of all inputs, in order, scored in batches.
 std::vector<QuestionAnswerer::Window> QuestionAnswerer::scored_windows(
     std::span<const PipelineInput> inputs) const {
   std::vector<Window> all;
@@ -107,7 +107,7 @@ std::vector<QuestionAnswerer::Window> QuestionAnswerer::scored_windows(
   return all;
 }
 
-// One batch of windows.
+// Scores one batch of windows.
 void QuestionAnswerer::score(std::span<Window> windows, std::span<const PipelineInput> inputs) const {
   at::NoGradGuard no_grad;
   std::vector<data::TokenSequence> sequences;
@@ -128,12 +128,12 @@ void QuestionAnswerer::score(std::span<Window> windows, std::span<const Pipeline
 std::vector<data::Answer> QuestionAnswerer::answers(std::span<const Window> windows,
                                                     const PipelineInput& input) const {
   std::vector<data::Answer> found;
-  data::Answer null = {.score = 1};  // the least one of all windows
+  data::Answer null = {.score = 1};  // the lowest score of all windows
   for (const auto& [_, window, logits] : windows) {
     const auto starts = probabilities(logits.select(1, 0), window),
                ends = probabilities(logits.select(1, 1), window);
     null.score = std::min(null.score, starts[0].score * ends[0].score);
-    // Only the best ones of each window can be among the best ones of all.
+    // An answer that is not among the best of its window cannot be among the best of all.
     std::set<std::pair<int64_t, int64_t>> here;
     for (const data::AnswerSpan& span :
          answers_of_window(std::span(starts).subspan(1), std::span(ends).subspan(1))) {

@@ -24,8 +24,8 @@ struct ServedModel {
   text::Tokenizer tokenizer;
   std::shared_ptr<TextModel> model;
   bool allow_nonfinite;
-  // The number of tokens of a batch is padded to a multiple: oneDNN compiles bf16 products for each number of
-  // rows.
+  // The number of tokens of a batch is padded to a multiple of this, because oneDNN compiles bf16 matmuls for
+  // each number of rows.
   int64_t pad_to_multiple_of;
 };
 

@@ -98,7 +98,7 @@ nlohmann::ordered_json TextClassifier::record(const PipelineInput& input, const 
   return record;
 }
 
-// One class, or with top_k a list, best first.
+// Returns the best class, or with top_k a list of classes, best first.
 nlohmann::ordered_json TextClassifier::best_classes(const Tensor& scores) const {
   std::vector<int64_t> ids(labels().size());
   std::iota(ids.begin(), ids.end(), 0);

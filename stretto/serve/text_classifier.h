@@ -31,10 +31,10 @@ class TextClassifier : public Pipeline {
   // Logits [inputs, labels]. Texts longer than the model's max_length are truncated.
   Tensor logits(std::span<const PipelineInput> inputs) const;
 
-  // `output`: label (the best one and its probability, or with top_k the best ones as `classes`; multi-label
-  // also the labels of probability 0.5 or more), scores (all probabilities), logits, or pipeline. A
-  // regression's score is the predicted number. The record of a truncated text has truncated: true, unless it
-  // is that of pipeline.
+  // `output`: label (the best class and its probability; with top_k the best ones as `classes`; multi-label
+  // also the labels with a probability of at least 0.5), scores (all probabilities), logits, or pipeline. The
+  // score of a regression is the predicted number. The record of a truncated text has truncated: true, except
+  // with pipeline.
   std::vector<nlohmann::ordered_json> predict(std::span<const PipelineInput> inputs,
                                               const std::string& output) const override;
 

@@ -12,15 +12,15 @@
 namespace stretto {
 namespace {
 
-// What follows the first `shown` bytes, from the beginning of a character: bytes that a later token made
-// invalid have another text than they had before it.
+// Returns the text after its first `shown` bytes, from the beginning of a character: a later token can change
+// how preceding invalid bytes are decoded.
 std::string_view rest(std::string_view text, size_t shown) {
   while (shown < text.size() && (static_cast<unsigned char>(text[shown]) & 0xC0) == 0x80) ++shown;
   return text.substr(shown);
 }
 
-// Throws before anything is loaded: of a decoder with another head, the missing one may be made of the table
-// of words, and would say nothing of sense.
+// Throws before anything is loaded. A decoder with another head would otherwise use its table of words as the
+// head and generate nonsense.
 void require_head(const std::filesystem::path& folder) {
   const auto file = folder / "config.json";
   const std::string architecture = architecture_of(read_config_json(file));
@@ -79,7 +79,7 @@ struct TextGenerator::State {
         .names = options.names};
   }
 
-  // Without the tokens that the template puts behind a text: it is not at its end.
+  // The tokens that the template adds after a text are omitted, since the text continues.
   std::vector<int32_t> prompt_ids(const std::string& text) const {
     std::vector<int32_t> ids = served.tokenizer.encode(text).ids;
     ids.resize(ids.size() - served.tokenizer.template_ids().after.size());
@@ -110,7 +110,7 @@ struct TextGenerator::State {
     std::string prompt;
     serve::TextStream stream;
     std::vector<int32_t> tokens = {};  // of the first continuation
-    size_t shown = 0;                  // bytes of its text
+    size_t shown = 0;                  // the number of bytes of its text that were passed to on_piece
   };
 
   TextGeneratorOptions options;

@@ -5,9 +5,10 @@
 namespace stretto::serve {
 namespace {
 
-constexpr std::string_view replacement = "\xEF\xBF\xBD";  // U+FFFD, of bytes that are no character
+// U+FFFD, which replaces bytes that are not a character
+constexpr std::string_view replacement = "\xEF\xBF\xBD";
 
-// The length of the longest end of `text` with which `stop` begins.
+// The length of the longest suffix of `text` that is a prefix of `stop`.
 size_t overlap(std::string_view text, std::string_view stop) {
   size_t length = std::min(text.size(), stop.size());
   while (!text.ends_with(stop.substr(0, length))) --length;
@@ -23,7 +24,7 @@ TextStream::TextStream(const text::Tokenizer& tokenizer, std::span<const int32_t
       prompt_text_(tokenizer.decode(prompt)),
       stop_(std::move(stop)) {}
 
-// Decoders may treat the first token of a text in a way of its own, so the prompt is decoded, too.
+// Decoders may treat the first token of a text specially, so the prompt is decoded with the new tokens.
 std::string TextStream::decode(std::span<const int32_t> new_tokens) const {
   std::vector<int32_t> all = prompt_;
   all.insert(all.end(), new_tokens.begin(), new_tokens.end());

@@ -9,22 +9,23 @@
 
 namespace stretto::serve {
 
-// The text that a model adds to a prompt, as its tokens arrive.
+// Decodes the text that a model adds to a prompt while its tokens arrive.
 class TextStream {
  public:
-  // `tokenizer` must outlive it. `stop`: strings at whose first occurrence the text ends; none is empty.
+  // `tokenizer` must outlive this object. `stop`: strings at whose first occurrence the text ends; none is
+  // empty.
   TextStream(const text::Tokenizer& tokenizer, std::span<const int32_t> prompt,
              std::vector<std::string> stop);
 
   // The text of the new tokens, up to the first stop string. Special tokens have no text.
   std::string text(std::span<const int32_t> new_tokens) const;
 
-  // Whether the text of the new tokens holds a stop string.
+  // Whether the text of the new tokens contains a stop string.
   bool is_stopped(std::span<const int32_t> new_tokens) const;
 
-  // What can be shown of this text while further tokens may follow: without a character of which bytes are
-  // missing, and without what may be the beginning of a stop string. Shorter than before where a tokenizer
-  // decodes successive bytes together and those of another character follow.
+  // The part of this text that can be shown while further tokens may follow: it ends before an incomplete
+  // character and before what may be the beginning of a stop string. It can be shorter than after an earlier
+  // token if a tokenizer decodes successive bytes together.
   std::string settled(std::span<const int32_t> new_tokens) const;
 
  private:

@@ -12,8 +12,8 @@ namespace {
 
 const std::filesystem::path tokenizers = std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/tokenizer";
 
-// However its tokens arrive, what is shown of a text is a beginning of it and ends with whole characters. A
-// prompt is a text, so it has whole characters itself.
+// Expects that the shown text is a prefix of the whole text and ends with a whole character, however the
+// tokens arrive. A prompt is a text, so it consists of whole characters.
 void expect_whole_characters(const std::string& tokenizer, const std::string& text) {
   const auto loaded = text::Tokenizer::load(tokenizers / tokenizer);
   const auto ids = loaded.encode(text, {.special_tokens = false}).ids;
@@ -48,7 +48,7 @@ TEST(TextStream, CharactersAreWhole) {
     expect_whole_characters(tokenizer, "Zürich, 東京 and 🙂🙃 are naïve words");
 }
 
-TEST(TextStream, TextsEndInFrontOfStopStrings) {
+TEST(TextStream, TextsEndBeforeStopStrings) {
   const auto loaded = text::Tokenizer::load(tokenizers / "gpt2");
   const auto ids = loaded.encode("one two three four", {.special_tokens = false}).ids;
   const std::vector<int32_t> prompt = {ids[0]};
