@@ -29,7 +29,7 @@ TEST(Interfaces, AnAddressIsFoundByNameAndNetwork) {
   EXPECT_EQ(own_address({"127.0.0.1", 1}, [](const char*) { return std::nullopt; }), "127.0.0.1");
 }
 
-TEST(Interfaces, MissingOnesAreRefusedWithAList) {
+TEST(Interfaces, MissingInterfacesAreRefusedWithAList) {
   EXPECT_THAT(interface_refusal("eth77"),
               AllOf(HasSubstr("--interface: \"eth77\": this host has no address there"),
                     HasSubstr("its interfaces are "), HasSubstr("lo (127.0.0.1)")));

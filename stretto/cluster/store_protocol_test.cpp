@@ -82,7 +82,8 @@ TEST(StoreProtocol, AListOfManyKeysIsMalformed) {
   Request request{.operation = Operation::wait, .keys = std::vector<std::string>(max_keys)};
   std::string payload = payload_of(encode(request));
   EXPECT_TRUE(decode_request(payload));
-  payload[2] = static_cast<char>(payload[2] + 1);  // 256 keys more, of which nothing need be there
+  // announces 256 more keys, which the payload does not contain
+  payload[2] = static_cast<char>(payload[2] + 1);
   EXPECT_FALSE(decode_request(payload));
   request.keys.emplace_back();
   EXPECT_THROW(encode(request), DistributedError);

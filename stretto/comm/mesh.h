@@ -23,9 +23,9 @@ struct BatchPlan;
 // host if possible, and on CPUs its memory.
 class Mesh {
  public:
-  // Every rank of `world` must make it, with the same arguments. All groups are made here, in one order.
-  // Collective. Throws ConfigError, with the equation, where the sizes are not positive or do not multiply to
-  // world.size(). REQUIRES: `world` outlives the mesh; `batch` is of the same topology as `shape`.
+  // Every rank of `world` must construct it, with the same arguments. All groups are created here, in one
+  // order. Collective. Throws ConfigError, with the equation, if the sizes are not positive or their product
+  // is not world.size(). REQUIRES: `world` outlives the mesh; `batch` is of the same topology as `shape`.
   Mesh(Group& world, const MeshShape& shape, const BatchPlan& batch);
   Mesh(Group& world, const MeshShape& shape);  // without batches
   Mesh(const Mesh&) = delete;
@@ -40,7 +40,7 @@ class Mesh {
   Group& group(Axes axes) const;
 
   const MeshShape& shape() const { return shape_; }
-  // What the ranks of Axes::data train on in a step: no samples on a mesh that was made without batches.
+  // The batch plan of the ranks of Axes::data; it has no samples on a mesh that was created without batches.
   const BatchPlan& batch_plan() const { return *batch_; }
   int size(Axes axes) const { return shape_.size(axes); }
   int position(Axes axes) const { return group(axes).rank(); }

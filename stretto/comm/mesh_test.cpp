@@ -80,7 +80,7 @@ TEST(Mesh, SetsWithTheSameRanksHaveOneGroup) {
   });
 }
 
-TEST(Mesh, TheTimeInsideOfCallsIsThatOfAllGroups) {
+TEST(Mesh, TheTimeInsideCallsIsSummedOverGroups) {
   comm::run_rank_threads(4, [](Group& world) {
     const Mesh mesh(world, {.dp_replicate = 2, .dp_shard = 2});
     for (const Axes axes : {Axes(Axis::dp_shard), Axes(Axis::dp_replicate), Axes::sum, Axes(Axis::tp)}) {

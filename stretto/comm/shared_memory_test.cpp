@@ -36,7 +36,7 @@ Tensor sum_of_all(int ranks, int64_t n, at::ScalarType dtype) {
 
 struct Setting {
   int ranks;
-  bool in_place;  // tensors lie in the segment
+  bool in_place;  // tensors are in the segment
 };
 
 class SharedOperations : public ::testing::TestWithParam<Setting> {

@@ -31,9 +31,10 @@ class SharedTask {
   bool sums_in_place() const { return pattern_.reduces && !pattern_.block_each; }
   // Whether a sum in place is written to the data of `rank`.
   bool sums_at(int rank) const { return !pattern_.to_root || rank == call().root; }
-  bool from_root() const { return pattern_.from_root; }  // only the root shows data
+  bool from_root() const { return pattern_.from_root; }  // only the root has data that others read
   bool is_shown_by(int rank) const { return !pattern_.from_root || rank == call().root; }
-  bool block_each() const { return pattern_.block_each; }  // the data shown have a block for each rank
+  // the data that others read have a block for each rank
+  bool block_each() const { return pattern_.block_each; }
   int64_t blocks() const { return blocks_; }
 
   uint64_t first() const { return first_; }
@@ -56,7 +57,7 @@ class SharedTask {
   // Known once the call is entered; `entries` once all ranks have entered it.
   bool entered = false;
   uint64_t number = 0;
-  bool staged = false;  // shown in slots
+  bool staged = false;  // the data are staged in slots
   std::vector<SharedEntry> entries = {};
 
  private:

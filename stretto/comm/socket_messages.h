@@ -21,9 +21,9 @@
 namespace stretto::comm {
 
 // Messages between two ranks of a group, on separate sockets, so that they overtake collectives. Messages
-// with one sender and one tag arrive in order. The call that begins a message moves it, or else a thread
-// does. Messages that arrive before they are asked for are kept in memory, up to SendWindow::limit per
-// sender; others stay with the sender until they are asked for.
+// with one sender and one tag arrive in order. A message is moved by the call that begins it, or by a thread
+// if that call cannot. Messages that arrive before they are asked for are kept in memory, up to
+// SendWindow::limit per sender; others stay with the sender until they are asked for.
 class SocketMessages {
  public:
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
@@ -65,24 +65,24 @@ class SocketMessages {
   struct Incoming {
     Frame frame{};
     size_t frame_bytes = 0, content_bytes = 0;  // of these, received
-    TransferPtr asked = {};                     // null: the message had not been asked for when it began
-    Tensor content = {};                        // undefined: it is dropped
+    TransferPtr asked = {};                     // null: no receive was waiting for the message when it began
+    Tensor content = {};                        // undefined: the content is dropped
   };
   struct Announcement {
     int tag;
     uint64_t receives;
   };
   struct Peer {
-    Sends sends = {};        // not begun
-    SendWindow window = {};  // for these
+    Sends sends = {};        // sends that have not begun
+    SendWindow window = {};  // the flow control of `sends`
     std::deque<Announcement> announcements = {};
-    bool announce = false;                       // these, now
+    bool announce = false;                       // announcements are due now
     uint64_t taken = 0;                          // costs of messages whose receives are not announced yet
     std::optional<Outgoing> outgoing = {};       // is being sent
-    Receives receives = {};                      // asked for and not begun
-    std::deque<std::pair<Frame, Tensor>> early;  // arrived and not asked for
-    uint64_t early_cost = 0;                     // of these, and of such a one that is arriving
-    Incoming incoming = {};                      // is arriving
+    Receives receives = {};                      // receives that wait for a message
+    std::deque<std::pair<Frame, Tensor>> early;  // messages that arrived before their receive
+    uint64_t early_cost = 0;  // the cost of `early`, including a message that is still arriving
+    Incoming incoming = {};   // is arriving
     std::string failure = {};
   };
 
@@ -110,7 +110,7 @@ class SocketMessages {
   const std::shared_ptr<PeerSockets> sockets_;
   const std::chrono::milliseconds deadline_;
   const Wake wake_;
-  std::vector<std::byte> dropped_;  // bytes of messages that do not fit; the thread's
+  std::vector<std::byte> dropped_;  // receives the bytes of messages that do not fit; used by the thread only
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -84,7 +84,7 @@ TEST(SocketMessages, AreReceivedInAnyOrderOfTags) {
 }
 
 // Every rank sends to every other more than may wait there, before any of them receives.
-TEST(SocketMessages, LargeOnesCross) {
+TEST(SocketMessages, LargeMessagesInBothDirectionsArrive) {
   run(3, [](Group& group) {
     std::vector<Work> sends;
     for (int i = 0; i < 3; ++i) {

@@ -166,7 +166,7 @@ TEST(TcpFaults, AConnectionThatStallsDuringTheRendezvousIsNamed) {
   EXPECT_THAT(results[1], HasSubstr("no connection to rank 0: 127.0.0.1:"));
 }
 
-// Like behind a firewall that rejects connections.
+// The proxy rejects connections, as a firewall may.
 TEST(TcpFaults, APortThatCannotBeReachedIsNamed) {
   const auto store =
       std::make_shared<StoreHandle>(StoreHandle{.store = c10::make_intrusive<c10d::HashStore>()});

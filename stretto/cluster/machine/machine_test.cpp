@@ -75,7 +75,7 @@ TEST_F(FakeRoot, IsRead) {
                                              Field(&Finding::what, HasSubstr("of memory are available"))));
 }
 
-TEST_F(FakeRoot, ADriverThatFollowsTheLoadIsNoFinding) {
+TEST_F(FakeRoot, ADriverThatFollowsTheLoadIsNotAFinding) {
   put("proc/cpuinfo", "flags : fma avx2\n");
   put("proc/meminfo", "MemTotal: 24000000 kB\nMemAvailable: 20000000 kB\n");
   put("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n");

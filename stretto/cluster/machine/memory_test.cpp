@@ -19,12 +19,12 @@ class FakeMemory : public ::testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(FakeMemory, IsThatOfTheMachine) {
+TEST_F(FakeMemory, IsLimitedByTheMachine) {
   put("proc/meminfo", "MemTotal: 24000000 kB\nMemAvailable:   20000000 kB\n");
   EXPECT_EQ(available(), 2e10 * 1.024);
 }
 
-TEST_F(FakeMemory, IsThatOfTheTightestGroup) {
+TEST_F(FakeMemory, IsLimitedByTheTightestGroup) {
   put("proc/meminfo", "MemAvailable: 20000000 kB\n");
   put("proc/self/cgroup", "0::/user/job\n");
   put("sys/fs/cgroup/user/memory.max", "4000000\n");
@@ -36,7 +36,7 @@ TEST_F(FakeMemory, IsThatOfTheTightestGroup) {
   EXPECT_EQ(available(), 1e6);
 }
 
-TEST_F(FakeMemory, IsThatOfAnOldGroup) {
+TEST_F(FakeMemory, IsLimitedByAGroupOfVersion1) {
   put("proc/meminfo", "MemAvailable: 20000000 kB\n");
   put("proc/self/cgroup", "9:cpu:/\n4:memory:/job\n0::/\n");
   put("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");

@@ -97,7 +97,8 @@ class Mpi : public c10d::Backend {
     return start({output, input}, [this, output, input] {
       const int count = count_of(input.numel());
       const auto* own = static_cast<std::byte*>(output.data_ptr()) +
-                        static_cast<size_t>(getRank()) * input.nbytes();  // in place where `input` lies there
+                        // in place if `input` is this rank's part of `output`
+                        static_cast<size_t>(getRank()) * input.nbytes();
       MPI_Request request = MPI_REQUEST_NULL;
       check(MPI_Iallgather(input.const_data_ptr() == own ? MPI_IN_PLACE : input.const_data_ptr(), count,
                            byte_type(input), output.data_ptr(), count, byte_type(input), comm(), &request),
@@ -109,7 +110,7 @@ class Mpi : public c10d::Backend {
                                const c10d::ReduceScatterOptions& options) override {
     return start({output, input}, [this, output, input, op = operation(options.reduceOp)] {
       const bool narrow = is_narrow(input);
-      const Tensor terms = narrow ? widened(input) : input.clone();  // `output` may lie in `input`
+      const Tensor terms = narrow ? widened(input) : input.clone();  // `output` may be a part of `input`
       const Tensor sum = narrow ? at::empty(output.sizes(), terms.options()) : output;
       MPI_Request request = MPI_REQUEST_NULL;
       check(MPI_Ireduce_scatter_block(terms.const_data_ptr(), sum.data_ptr(), count_of(sum.numel()),
