@@ -17,12 +17,12 @@ namespace {
 
 using OptionalPath = std::optional<std::filesystem::path>;
 
-// Of settings that may be models of the hub.
+// Returns a hint for a setting that may name a model of the hub.
 std::string download_hint(const std::string& setting, const std::filesystem::path& path) {
   return setting == "model.path" || setting == "tokenizer.path" ? hub::pull_hint(path) : "";
 }
 
-// Models, tokenizers and, for some tasks, data.
+// Whether the setting may be a folder: models, tokenizers and, for some tasks, data.
 bool may_be_folder(const Recipe& recipe, const std::string& setting) {
   return setting == "model.path" || setting == "tokenizer.path" ||
          (setting.starts_with("data.") && task_kind(recipe).reads_corpora);
@@ -54,7 +54,7 @@ void require_path(const Recipe& recipe, const std::string& setting, const Option
   require_file(recipe, setting, *path);
 }
 
-// A new model is for its own task, and makes its tokenizer.
+// A new model must be of the recipe's task, and it makes its own tokenizer.
 void check_maker(const Recipe& recipe, const TaskKind& maker) {
   const auto& origins = recipe.origins;
   const char* const chosen = recipe.model.type ? "model.type" : "model.config";
@@ -113,7 +113,8 @@ void check_choice(const Recipe& recipe, const std::string& section, const settin
   }
 }
 
-// Warm-up in samples: instead of the schedule's own settings, with a fixed global batch.
+// Checks the warm-up that is given in samples: it replaces the schedule's own settings and requires a fixed
+// global batch.
 void check_warmup_samples(const Recipe& recipe) {
   if (!recipe.scheduler.num_warmup_samples) return;
   const auto& origins = recipe.origins;
@@ -206,7 +207,7 @@ void check_checkpoint(const Recipe& recipe) {
     throw ConfigError("{}: rollback requires checkpoints; set checkpoint.every", recipe.origins.label(name));
   }
   const nlohmann::json compared = computing_settings(recipe);
-  std::vector<std::string> names = {"data.validation"};  // of which the contents are compared
+  std::vector<std::string> names = {"data.validation"};  // settings of files whose contents are compared
   for (const auto& [name, value] : compared.items()) names.push_back(name);
   for (const std::string& name : recipe.checkpoint.accept_changes) {
     if (std::ranges::find(names, name) != names.end()) continue;

@@ -7,7 +7,7 @@ namespace stretto {
 
 // The values of settings with a closed list of names, each with its names in recipes (settings::OneOf).
 
-// training
+// Values of training.device.
 enum class DeviceChoice { automatic, cpu, cuda };
 constexpr auto names_of(DeviceChoice) { return std::to_array<std::string_view>({"auto", "cpu", "cuda"}); }
 
@@ -25,23 +25,24 @@ constexpr auto names_of(OnSpike) {
   return std::to_array<std::string_view>({"off", "stop", "skip", "rollback"});
 }
 
-// optimizer.scale_lr
+// Values of optimizer.scale_lr.
 enum class LrScale { none, linear, sqrt };
 constexpr auto names_of(LrScale) { return std::to_array<std::string_view>({"none", "linear", "sqrt"}); }
 
-// mode, of checkpoint and early_stopping: whether a smaller or a larger value of a metric is better.
+// Values of `mode` in checkpoint and early_stopping: whether a smaller or a larger value of a metric is
+// better.
 enum class MetricMode { automatic, min, max };
 constexpr auto names_of(MetricMode) { return std::to_array<std::string_view>({"auto", "min", "max"}); }
 
-// checkpoint.when_busy
+// Values of checkpoint.when_busy.
 enum class WhenBusy { wait, skip };
 constexpr auto names_of(WhenBusy) { return std::to_array<std::string_view>({"wait", "skip"}); }
 
-// track.progress
+// Values of track.progress.
 enum class ProgressDisplay { automatic, line, off };
 constexpr auto names_of(ProgressDisplay) { return std::to_array<std::string_view>({"auto", "line", "off"}); }
 
-// resume, which is one of these or the folder of a checkpoint.
+// Values of resume, which may also be the folder of a checkpoint.
 enum class ResumeMode { automatic, required, none };
 constexpr auto names_of(ResumeMode) { return std::to_array<std::string_view>({"auto", "true", "false"}); }
 

@@ -4,7 +4,7 @@
 
 namespace stretto {
 
-// The recipe's keys for the options of readers (corpus/tagged.h, data/reader.h) and datasets.
+// The recipe's keys for the options of readers (corpus/tagged.h, data/reader.h) and of datasets.
 inline const OptionNames data_names = {{"columns.text", "data.text"},
                                        {"columns.text_pair", "data.text_pair"},
                                        {"columns.label", "data.label"},

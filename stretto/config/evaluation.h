@@ -14,11 +14,11 @@ void resolve_evaluation(Recipe& recipe);
 // REQUIRES: evaluate.every is never.
 std::string why_not_evaluated(const Recipe& recipe);
 
-// Throws ConfigError if `stretto train` is to evaluate samples that the recipe does not name.
+// Throws ConfigError if `stretto train` must evaluate but the recipe names no samples for it.
 void require_evaluated_samples(const Recipe& recipe);
 
-// Throws ConfigError for an evaluate.every that counts evaluations, and in a run without evaluations for the
-// first setting that has a meaning with them only.
+// Throws ConfigError for an evaluate.every that counts evaluations, and, in a run without evaluations, for
+// the first setting that has no effect without them.
 void check_evaluation(const Recipe& recipe);
 
 }  // namespace stretto

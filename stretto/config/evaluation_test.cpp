@@ -44,8 +44,8 @@ TEST(Evaluation, NeedsSamples) {
       "r.yaml:2:19: evaluate.every: there are no samples to evaluate; set data.validation or data.validation_split");
 }
 
-// config.yaml of the run is a recipe that is trained in the same way.
-TEST(Evaluation, OfADumpedRecipe) {
+// The config.yaml of a run is a recipe that trains in the same way.
+TEST(Evaluation, ADumpedRecipeIsEvaluatedInTheSameWay) {
   const Recipe alone = resolved("");
   Recipe again = parse_recipe(dump_recipe(alone), "config.yaml");
   resolve_evaluation(again);

@@ -34,7 +34,8 @@ constexpr std::array<UnitName, 18> unit_names = {{{"", Unit::steps, 1},
                                                   {"d", Unit::seconds, 86400},
                                                   {"never", Unit::never, 0}}};
 
-// No number is 0; numbers of steps and evaluations are whole. Nine digits keep products within 64 bits.
+// Numbers are above 0, and numbers of steps and evaluations are integers. Nine digits keep multiples within
+// 64 bits.
 const std::string positive = "(?![0.]+(?:[a-z]|$))";
 const std::string whole = "[0-9]{1,9}";
 const std::string decimal = "(?:[0-9]{1,9}(?:\\.[0-9]{1,9})?|\\.[0-9]{1,9})";

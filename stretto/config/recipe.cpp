@@ -22,11 +22,12 @@ using settings::one_of;
 
 namespace {
 
-// Limits that keep products of sizes within 64 bits.
+// Limits that keep sizes, and their multiples, within 64 bits.
 constexpr double max_count = 1e6;
 constexpr double max_total = 1e9;
 
-// A program may declare new sections, and model, tokenizer and data, which stretto then does not read.
+// A program may declare new sections, and its own sections model, tokenizer and data, which stretto then does
+// not read.
 void require_free_name(const std::string& key, const std::vector<settings::Field>& taken) {
   const bool is_programs = key == "model" || key == "tokenizer" || key == "data";
   const bool is_taken = std::ranges::find(taken, key, &settings::Field::key) != taken.end();
@@ -61,7 +62,7 @@ std::string describe_new_sections() {
   return fmt::format("{}", fmt::join(sections, ", "));
 }
 
-// The strategy decides whether the setting applies: only under those that have `property`.
+// Makes a setting apply only under strategies that have `property`.
 settings::Rule for_strategies(settings::Rule rule, const TrainingConfig& training,
                               bool (*property)(const Sharding&)) {
   const std::string names = strategies_with(property);

@@ -32,7 +32,7 @@ struct ModelConfig {
   std::optional<std::filesystem::path> path = std::nullopt;    // a Hugging Face folder
   std::optional<std::filesystem::path> config = std::nullopt;  // or a config.json only: random weights
   std::optional<std::string> type =
-      std::nullopt;  // or a new model, by the settings of the section of its name
+      std::nullopt;  // or a new model, with the settings of the section of this name
   std::optional<double> dropout = std::nullopt;
 
   void fields(settings::Fields& field);
@@ -106,9 +106,9 @@ struct TrainingConfig {
   bool operator==(const TrainingConfig&) const = default;
 };
 
-// optimizer: a type and its settings (optim_config/optimizers/). In programs:
-//   recipe.optimizer = optim::SgdOptions{.lr = 0.1};   recipe.optimizer.as<optim::SgdOptions>().momentum =
-//   0.9;
+// optimizer: a type and its settings (optim_config/optimizers/). Programs may assign either:
+//   recipe.optimizer = optim::SgdOptions{.lr = 0.1};
+//   recipe.optimizer.as<optim::SgdOptions>().momentum = 0.9;
 struct OptimizerConfig : settings::Choice {
   OptimizerConfig();
   settings::OneOf<LrScale> scale_lr = LrScale::none;
@@ -123,7 +123,8 @@ struct OptimizerConfig : settings::Choice {
   }
 };
 
-// scheduler: the same (optim_config/schedule_registry.h).
+// scheduler: a type and its settings (optim_config/schedule_registry.h), which programs assign in the same
+// way.
 struct SchedulerConfig : settings::Choice {
   SchedulerConfig();
   std::optional<int64_t> num_warmup_samples = std::nullopt;
@@ -166,7 +167,7 @@ struct EvaluateConfig {
   bool operator==(const EvaluateConfig&) const = default;
 };
 
-// Ends a run by a metric of its evaluations.
+// Ends a run depending on a metric of its evaluations.
 struct EarlyStoppingConfig {
   std::optional<int64_t> patience = std::nullopt;
   std::optional<std::string> monitor = std::nullopt;
@@ -243,9 +244,9 @@ struct Recipe {
   std::string resume = "auto";
 
   settings::Origins origins = {};  // where each setting was set, for error messages
-  ProgramFields program = {};      // in addition, or instead of the sections model, tokenizer and data
+  ProgramFields program = {};  // in addition to the bundled sections, or instead of model, tokenizer and data
 
-  // `resume`; nothing if it is the folder of a checkpoint.
+  // The value of `resume`; nullopt if it is the folder of a checkpoint.
   std::optional<ResumeMode> resume_mode() const { return find_enum<ResumeMode>(resume); }
   void fields(settings::Fields& field);
   bool operator==(const Recipe&) const = default;
@@ -259,7 +260,7 @@ struct Recipe {
 Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides = {},
                    const std::vector<settings::Field>& program = {});
 
-// As load_recipe, from text; `name` begins every place.
+// Like load_recipe, for the text of a recipe; `name` begins every position.
 Recipe parse_recipe(const std::string& yaml, const std::string& name,
                     std::span<const std::string> overrides = {},
                     const std::vector<settings::Field>& program = {});
@@ -288,7 +289,7 @@ bool may_change_on_resume(const std::string& name);
 // between hosts.
 nlohmann::json shared_settings(const Recipe& recipe);
 
-// The same as inputs, with their places.
+// The shared settings as inputs with their positions.
 std::vector<Input> inputs_of(const Recipe& recipe);
 
 // The settings from which the trackers of a run are made.
@@ -297,10 +298,10 @@ TrackerSetup tracker_setup(const Recipe& recipe);
 // Every setting with its meaning, range and default, for --help; `program` as in load_recipe.
 std::string recipe_help(const std::vector<settings::Field>& program = {});
 
-// The same for one section or setting: "optimizer", "optimizer.lr". Throws ConfigError for an unknown one.
+// The help on one section or setting: "optimizer", "optimizer.lr". Throws ConfigError for an unknown name.
 std::string recipe_help_on(const std::string& name);
 
-// One line per section.
+// The help on sections, one line each.
 std::string recipe_sections(const std::vector<settings::Field>& program = {});
 
 // The JSON schema (draft 2020-12) of recipe files, for editors and generators.

@@ -99,7 +99,7 @@ TEST(Recipe, SectionsOfAnotherTaskAreRefused) {
   EXPECT_TRUE(may_change_on_resume("question_answering.n_best_size"));
 }
 
-// It would be written to config.yaml, and handed to ranks, as another value.
+// Such a value would change when it is written to config.yaml and passed to ranks.
 TEST(Recipe, ValuesThatAreNotUtf8AreRefused) {
   refuses("output: runs/\xff\n", {}, "r.yaml:1:9: output: the value is not UTF-8 text");
   refuses("output: runs\n", {"output=\xc3\x28"},
@@ -175,7 +175,7 @@ TEST(Recipe, TheMainJobParses) {
   EXPECT_EQ(parse(dump_recipe(recipe)), recipe);
 }
 
-TEST(Recipe, TheMainJobNamesWhatItMisses) {
+TEST(Recipe, TheMainJobNamesMissingVariables) {
   const ScopedVariable data("STRETTO_DATA", nullptr);
   EXPECT_THAT([] { load_recipe(sst2_recipe); },
               ThrowsMessage<ConfigError>(AllOf(HasSubstr("sst2.yaml:"), HasSubstr(": data.train: "),
@@ -188,7 +188,7 @@ TEST(Recipe, AMissingFileIsNamed) {
 }
 
 // Arbitrary bytes are either read or rejected with a ConfigError.
-TEST(Recipe, DamagedFilesAreRefusedInWords) {
+TEST(Recipe, DamagedFilesAreRefusedWithAMessage) {
   const ScopedVariable data("STRETTO_DATA", "/data");
   const std::string good = read_file(sst2_recipe);
   int refused = 0;
@@ -211,7 +211,7 @@ TEST(Recipe, DamagedFilesAreRefusedInWords) {
   EXPECT_GT(refused, 1000);
 }
 
-TEST(Recipe, HelpAndSchemaHoldEverySetting) {
+TEST(Recipe, HelpAndSchemaContainEverySetting) {
   const std::string help = recipe_help();
   for (const char* key : {"model.path", "data.max_length", "training.global_batch_size", "optimizer.lr",
                           "scheduler.warmup_ratio", "checkpoint.monitor", "checkpoint.every",
@@ -225,7 +225,7 @@ TEST(Recipe, HelpAndSchemaHoldEverySetting) {
   EXPECT_EQ(schema["properties"]["optimizer"]["properties"]["lr"]["default"], 5e-5);
 }
 
-TEST(Recipe, ComputingSettingsAreThoseThatDecideTheResult) {
+TEST(Recipe, ComputingSettingsAffectTheResult) {
   const auto settings = computing_settings(parse("optimizer: {lr: 0.5}\n", {}));
   EXPECT_EQ(settings.at("optimizer.lr"), 0.5);
   for (const char* free :
@@ -235,7 +235,7 @@ TEST(Recipe, ComputingSettingsAreThoseThatDecideTheResult) {
 }
 
 // A change of this list changes which checkpoints a run accepts.
-TEST(Recipe, SettingsThatMayChangeOnResumeSayItAtTheirDeclaration) {
+TEST(Recipe, SettingsThatMayChangeOnResumeAreDeclaredSo) {
   const std::set<std::string> free = {"checkpoint",
                                       "track",
                                       "evaluate",
@@ -287,7 +287,7 @@ TEST(Recipe, SettingsThatMayChangeOnResumeSayItAtTheirDeclaration) {
   EXPECT_FALSE(may_change_on_resume("optimizer.lrr"));
 }
 
-TEST(Recipe, SurvivesThePassageToAnotherProcess) {
+TEST(Recipe, IsPassedToAnotherProcessUnchanged) {
   const ScopedVariable rate("RATE", "0.25");
   const Recipe recipe = parse("optimizer: {type: SGD, lr: \"${RATE}\"}\ndata: {train: \"$${x}/~\"}\n",
                               {"training.strategy=ddp-bf16", "checkpoint.accept_changes=[optimizer.lr]"});
@@ -330,7 +330,7 @@ struct ProgramSettings {
   }
 };
 
-TEST(ProgramFields, AreReadWrittenAndComparedLikeStrettos) {
+TEST(ProgramFields, AreReadWrittenAndComparedLikeBundledOnes) {
   ProgramSettings settings;
   const auto fields = settings::fields_of(settings);
   const std::vector<std::string> overrides = {"noise=0.25"};
@@ -353,7 +353,7 @@ TEST(ProgramFields, AreReadWrittenAndComparedLikeStrettos) {
   EXPECT_EQ(decoded.noise, 0.25);
 }
 
-TEST(ProgramFields, ReplaceASectionOfStrettos) {
+TEST(ProgramFields, ReplaceABundledSection) {
   ProgramSettings settings;
   EXPECT_THAT([&] { parse_recipe("model: {path: x}\n", "r.yaml", {}, settings::fields_of(settings)); },
               ThrowsMessage<ConfigError>(StartsWith("r.yaml:1:9: model.path is not a setting")));
@@ -361,7 +361,7 @@ TEST(ProgramFields, ReplaceASectionOfStrettos) {
               ThrowsMessage<ConfigError>(HasSubstr("model.hidden: 0 is out of range")));
 }
 
-TEST(ProgramFields, CannotTakeANameOfStrettos) {
+TEST(ProgramFields, CannotTakeTheNameOfABundledSetting) {
   struct Taken {
     int64_t training = 1;
     void fields(settings::Fields& field) { field("training", training, "mine"); }
@@ -387,7 +387,7 @@ TEST(RecipeHelp, IsGivenForOneSectionOrSetting) {
 
 TEST(RecipeSchema, RefusesSettingsOfAnotherType) {
   const auto rules = recipe_schema().at("properties").at("optimizer").at("allOf");
-  // The rule under which the setting must be as in `schema`.
+  // The conditional rule under which `schema` applies to the setting.
   const auto rule_for = [](const auto& of, const char* name, const nlohmann::ordered_json& schema) {
     for (const auto& rule : of) {
       const auto& properties = rule.at("then").at("properties");
@@ -419,7 +419,7 @@ TEST(RecipeSchema, HasTheDefaultsOfEachType) {
   EXPECT_EQ(lr.at("Adadelta"), 1);
 }
 
-// A recipe whose files all exist, with `overrides` over it.
+// Writes a recipe whose files all exist, with `overrides` applied.
 class CheckRecipe : public ::testing::Test {
  protected:
   void check(std::vector<std::string> overrides, Verb verb = Verb::train) {
@@ -460,7 +460,7 @@ TEST_F(CheckRecipe, AVerbNeedsItsOwnSettingsOnly) {
       "evaluate.every: never");
 }
 
-TEST_F(CheckRecipe, AProgramOfOnesOwnFindsModelAndDataByItself) {
+TEST_F(CheckRecipe, AUsersProgramLoadsModelAndDataItself) {
   EXPECT_NO_THROW(check({"model.path=null", "data.train=null", "data.validation=/no/such.tsv"}, Verb::fit));
   refuses({"model.path=null", "checkpoint.every=sometimes"}, "checkpoint.every", Verb::fit);
 }

@@ -5,10 +5,10 @@
 
 namespace stretto {
 
-// What messages say of the settings in a recipe's section `training`, by their keys there.
+// How messages refer to the settings in a recipe's section `training`: by their keys and positions.
 OptionLabels training_labels(const settings::Origins& origins);
 
-// What a run by this recipe asks of its ranks: see resolve(). REQUIRES: the recipe is resolved.
+// The ranks, batches and strategy that this recipe requests: see resolve(). REQUIRES: the recipe is resolved.
 TopologyRequest topology_request(const Recipe& recipe);
 
 }  // namespace stretto

@@ -16,7 +16,7 @@ Topology topology(const std::string& settings, int ranks) {
   return resolve(topology_request(parse_recipe("training:\n" + settings, "r.yaml")), equal_hosts(1, ranks));
 }
 
-TEST(TopologyRequest, HoldsWhatTheRecipeSays) {
+TEST(TopologyRequest, ContainsTheSettingsOfTheRecipe) {
   const Topology hybrid = topology("  strategy: hsdp\n  dp_shard: 2\n  batch_size: 3\n", 6);
   EXPECT_EQ(hybrid.shape, (MeshShape{.dp_replicate = 3, .dp_shard = 2}));
   EXPECT_EQ(hybrid.batch.global_batch_size, 18);

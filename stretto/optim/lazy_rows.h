@@ -40,7 +40,7 @@ class LazyRows {
 
   // Updates the `touched` rows of each table; the caller updates all other parameters.
   void step(const TouchedRows& touched, const StepRates& rates, double grad_scale, int64_t step);
-  // Records that the caller has applied `step` to all rows. REQUIRES: caught up.
+  // Records that the caller has applied `step` to all rows. REQUIRES: no row misses a step.
   void stepped_all(int64_t step);
 
   void catch_up(size_t table, std::span<const int64_t> rows);

@@ -20,8 +20,8 @@ struct Point {
   double slope;  // derivative of the loss along the direction
 };
 
-// The minimum within [least, most] of the cubic through both points with their slopes; the middle if there is
-// none.
+// The minimum within [least, most] of the cubic through both points with their slopes; the middle if it has
+// no minimum there.
 double lowest_between(const Point& a, const Point& b, double least, double most) {
   const auto& [left, right] = a.t <= b.t ? std::tie(a, b) : std::tie(b, a);
   const double mean = left.slope + right.slope - 3 * (left.loss - right.loss) / (left.t - right.t);
@@ -144,7 +144,8 @@ class Lbfgs : public Optimizer {
   // The row of the i-th oldest change.
   int64_t row(size_t i) const { return (oldest_ + static_cast<int64_t>(i)) % options_.history_size; }
 
-  // A point that satisfies the strong Wolfe conditions, or the best found in `most` evaluations and one.
+  // Returns a point that satisfies the strong Wolfe conditions, or the best point of at most `most` + 1
+  // evaluations.
   Point search(const Tensor& start, const Point& origin, int64_t most, const Reevaluate& again) {
     const auto falls_too_little = [&](const Point& point) {
       return point.loss > origin.loss + 1e-4 * point.t * origin.slope;
@@ -153,7 +154,7 @@ class Lbfgs : public Optimizer {
     Point previous = origin, point = evaluate(start, length_, again);
     int64_t tries = 0;
     std::array<Point, 2> bracket = {origin, origin};
-    bool found = false;  // a bracket that contains such a point
+    bool found = false;  // whether two points bracket a point that satisfies the conditions
     for (; tries < most; ++tries) {
       if (falls_too_little(point) || (tries > 1 && point.loss >= previous.loss) ||
           (!is_flat(point) && point.slope >= 0)) {
@@ -171,7 +172,7 @@ class Lbfgs : public Optimizer {
     return narrow(std::move(bracket), found ? most - tries : 0, start, again, falls_too_little, is_flat);
   }
 
-  // The second phase of the search, between two points that bracket such a point.
+  // The second phase of the search, between two points that bracket a point which satisfies the conditions.
   template <class FallsTooLittle, class IsFlat>
   Point narrow(std::array<Point, 2> bracket, int64_t most, const Tensor& start, const Reevaluate& again,
                const FallsTooLittle& falls_too_little, const IsFlat& is_flat) {

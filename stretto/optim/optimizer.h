@@ -61,8 +61,8 @@ class Optimizer {
   // are read.
   void step(const StepRates& rates, double grad_scale, const TouchedRows& touched = {});
 
-  // Whether a step evaluates the loss more than once. Such an optimizer supports only the step below; `first`
-  // is the evaluation whose gradients are in the buffers.
+  // Whether a step evaluates the loss more than once. Such an optimizer supports only the overload of step()
+  // below; `first` is the evaluation whose gradients are in the buffers.
   virtual bool reevaluates() const { return false; }
   void step(const StepRates& rates, const Evaluation& first, const Reevaluate& again);
 
@@ -83,7 +83,7 @@ class Optimizer {
   const StepRates& base_rates() const { return base_; }
 
   // Adds entries "<prefix>.<state>.<parameter>" ("optimizer.exp_avg.encoder.weight") that refer to the live
-  // state, and scalars[prefix] = {type, steps}. REQUIRES: bound, and caught up.
+  // state, and scalars[prefix] = {type, steps}. REQUIRES: bound, and no row misses a step.
   void add_state(State& state, const std::string& prefix) const;
   // Resumes after the tensors that add_state() added were loaded. Throws ConfigError if `state` belongs to
   // another type of optimizer.

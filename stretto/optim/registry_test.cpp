@@ -122,7 +122,7 @@ void compare(const nlohmann::json& golden, at::ScalarType type, double tolerance
 
 // Compares every optimizer, made from its section in a recipe, with torch after 25 steps, including a save
 // and a resume.
-TEST(Optimizers, AsTorch) {
+TEST(Optimizers, EqualTorch) {
   const auto cases = nlohmann::json::parse(
       read_file(std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/optim/optimizers.json"));
   for (const auto& golden : cases) {
@@ -179,7 +179,7 @@ void compare_rows(const nlohmann::json& golden, at::ScalarType type, double tole
         << section << " " << i;
 }
 
-TEST(Optimizers, SparseAdamStepsRowsWithGradientsAsTorch) {
+TEST(Optimizers, SparseAdamStepsRowsWithGradientsLikeTorch) {
   const auto cases = nlohmann::json::parse(
       read_file(std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/optim/optimizers.json"));
   int compared = 0;
@@ -207,7 +207,7 @@ TEST(Optimizers, SparseAdamLeavesATouchedRowWhoseGradientIsZero) {
     const Tensor after = buffers.master.clone();
     EXPECT_TRUE(after.slice(0, 0, 3).lt(1).all().item<bool>());
     EXPECT_LT(after[7].item<float>(), 1);
-    buffers.grad.slice(0, 0, 3).fill_(1);  // row 2 has a zero gradient
+    buffers.grad.slice(0, 0, 3).fill_(1);  // row 2 is touched but has a zero gradient
     optimizer->step({.lr = 0.1}, 1, touched);
     EXPECT_TRUE(buffers.master.slice(0, 3).equal(after.slice(0, 3)));
     EXPECT_TRUE(buffers.master.slice(0, 0, 3).lt(after.slice(0, 0, 3)).all().item<bool>());
@@ -254,7 +254,7 @@ void compare_lbfgs(const nlohmann::json& golden) {
   }
 }
 
-TEST(Optimizers, LbfgsAsTorch) {
+TEST(Optimizers, LbfgsEqualsTorch) {
   const auto cases = nlohmann::json::parse(
       read_file(std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/optim/optimizers.json"));
   int compared = 0;
@@ -386,7 +386,7 @@ TEST(Optimizers, ProgramsCanAddTheirOwn) {
   EXPECT_TRUE(at::equal(buffers.master, at::tensor({-0.5f, 0.5f, 0.0f, -0.5f})));
 }
 
-// The launcher's memory estimate depends on it.
+// The launcher's memory estimate depends on state_tensors.
 TEST(Optimizers, HaveAtLeastTheStateOfTheirKind) {
   for (const OptimizerKind& kind : optimizers().entries()) {
     for (const at::ScalarType type : {at::kFloat, at::kDouble}) {

@@ -46,7 +46,7 @@ struct Drawing {
   void fields(Fields& field) { field("shape", shape, "the shape"); }
 };
 
-// The struct of no kind.
+// A struct that is not the settings of any kind.
 struct Other {
   void fields(Fields&) {}
   bool operator==(const Other&) const = default;

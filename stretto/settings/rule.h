@@ -59,9 +59,9 @@ struct Rule {
   std::string range_text() const;
 };
 
-// The first rule of a chain: the setting is one of `choices`, or a text that matches a regular expression
-// (whose `form` describes it in messages), or a number of at least or above a bound, or one that a resumed
-// run may change.
+// The first rule of a chain: the setting is one of `choices`; a text that matches a regular expression, which
+// `form` describes in messages; a number of at least, or above, a bound; or a setting that a resumed run may
+// change.
 Rule one_of(std::vector<std::string> choices);
 Rule matches(std::string pattern, std::string form);
 Rule at_least(double bound);

@@ -33,7 +33,7 @@ TEST(Variables, EscapingIsTheInverse) {
   }
 }
 
-TEST(Variables, UnusableOnesAreRefused) {
+TEST(Variables, UnusableReferencesAreRefused) {
   const ScopedVariable unset("STRETTO_TEST_UNSET", nullptr);
   const auto refuses = [](const char* text, const char* message) {
     EXPECT_THAT([&] { expand_variables(text); }, ThrowsMessage<ConfigError>(HasSubstr(message))) << text;

@@ -105,7 +105,7 @@ TEST(Override, TheLastOneIsUsed) {
   EXPECT_EQ(overridden("a: 1\n", {"a=null", "a.b=3"}).find("a")->find("b")->text, "3");
 }
 
-TEST(Override, MalformedOnesAreRefused) {
+TEST(Override, MalformedOverridesAreRefused) {
   const auto refuses_setting = [](const char* setting, const char* message) {
     EXPECT_THAT([&] { overridden("a: 1\n", {setting}); }, ThrowsMessage<ConfigError>(HasSubstr(message)))
         << setting;

@@ -16,9 +16,9 @@ namespace stretto {
 namespace {
 
 constexpr const char* new_tagger = "sequence-tagger";  // model.type, or the model_type of a file
-constexpr double largest_tagger = 1e6;                 // of any size
+constexpr double largest_tagger = 1e6;                 // the largest value of any size
 
-// A file of settings, which begins with its model_type.
+// A settings file, which begins with its model_type.
 struct TaggerFile {
   std::string model_type = new_tagger;
   TaggerSettings settings;
@@ -29,7 +29,7 @@ struct TaggerFile {
   }
 };
 
-// `given`: whether a setting is written down; `label`: its place, for messages.
+// `given`: whether a setting is in the file; `label`: its position, for messages.
 void check(const TaggerSettings& tagger, const std::function<bool(const std::string&)>& given,
            const std::function<std::string(const std::string&)>& label) {
   const auto refuse = [&](const char* setting, const std::string& why) {

@@ -6,8 +6,9 @@
 
 namespace stretto {
 
-// Whether the recipe's model is a new tagger of words: model.type is sequence-tagger, or model.config is a
-// file of this model_type without vocab_size. Throws nothing: another file is read where it is used.
+// Whether the recipe's model is a new sequence tagger: model.type is sequence-tagger, or model.config is a
+// file of this model_type without vocab_size. Does not throw: errors in the file are reported when it is
+// read.
 bool is_new_tagger(const ModelConfig& model);
 
 // The settings of a new tagger: the recipe's section sequence_tagger, or the content of model.config.
@@ -16,7 +17,7 @@ bool is_new_tagger(const ModelConfig& model);
 // is_new_tagger(recipe.model).
 TaggerSettings read_new_tagger(const Recipe& recipe);
 
-// The same as a kind of new model, for the registry.
+// The new tagger as a kind of new model, for the registry.
 NewModel new_tagger_kind();
 
 }  // namespace stretto

@@ -14,7 +14,7 @@ namespace stretto {
 
 struct TaskKind;  // config/task_kind.h
 
-// question_answering.misplaced_answers
+// Values of question_answering.misplaced_answers.
 enum class MisplacedAnswers { refuse, skip };
 constexpr auto names_of(MisplacedAnswers) { return std::to_array<std::string_view>({"refuse", "skip"}); }
 

@@ -9,9 +9,9 @@
 
 namespace stretto {
 
-// The settings of a new tagger of words (models/sequence_tagger), whose vocabulary is made from the training
-// file. Names and defaults are those of Flair's SequenceTagger, and of its TransformerWordEmbeddings, where
-// these have them.
+// The settings of a new sequence tagger (models/sequence_tagger), whose vocabulary is made from the training
+// file. Names and defaults are those of Flair's SequenceTagger and TransformerWordEmbeddings where these have
+// the setting.
 struct TaggerSettings {
   std::optional<std::filesystem::path> transformer = std::nullopt;  // a model folder
   std::string layers = "-1";
@@ -35,7 +35,7 @@ struct TaggerSettings {
   double word_dropout = 0.05;
   double locked_dropout = 0.5;
 
-  // Of random word vectors and of characters' vectors: 0 if there are none.
+  // The dimensions of random word vectors and of character vectors; 0 if there are none.
   int64_t words() const { return word_dimensions.value_or(transformer ? 0 : 100); }
   int64_t characters() const { return character_dimensions.value_or(transformer ? 0 : 25); }
 

@@ -15,7 +15,7 @@ namespace stretto {
 
 struct TaskKind;  // config/task_kind.h
 
-// token_classification.long_sentences
+// Values of token_classification.long_sentences.
 enum class LongSentences { window, cut, refuse };
 constexpr auto names_of(LongSentences) {
   return std::to_array<std::string_view>({"window", "cut", "refuse"});
@@ -51,7 +51,8 @@ struct TokenClassificationConfig {
 
 TaskKind token_classification_kind();
 
-// The recipe's keys for the options of readers and datasets of words: data_names and those of the section.
+// The recipe's keys for the options of readers and datasets of words: data_names and the keys of this
+// section.
 OptionNames names_of_words();
 
 }  // namespace stretto

@@ -132,7 +132,7 @@ class Plateau : public Schedule {
         rules_.end_below, lr_);
   }
 
-  // NaN is no improvement; any other value improves on no value.
+  // NaN is not an improvement; any other value is an improvement over no value.
   bool improves(double metric) const {
     if (std::isnan(metric)) return false;
     if (!best_) return true;
@@ -143,7 +143,7 @@ class Plateau : public Schedule {
   Rules rules_;
   double lr_ = 0;
   std::optional<double> best_;
-  std::optional<double> loss_, best_loss_;  // of the next evaluation to observe, and of the best one
+  std::optional<double> loss_, best_loss_;  // of the next evaluation and of the best one
   int64_t bad_ = 0;                         // evaluations without improvement
   int64_t cooling_ = 0;                     // number of further evaluations to ignore
   int64_t reductions_ = 0;

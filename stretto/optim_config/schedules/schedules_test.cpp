@@ -30,7 +30,7 @@ std::unique_ptr<Schedule> from_yaml(const std::string& section) {
 }
 
 // Compares every schedule, made from its section in a recipe, with the rates of torch and transformers.
-TEST(Schedules, AsTheToolsTheyAreNamedAfter) {
+TEST(Schedules, EqualTheirNamesakes) {
   const auto cases = nlohmann::json::parse(
       read_file(std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/optim/schedules.json"));
   std::set<std::string> types;
@@ -118,7 +118,7 @@ TEST(Schedules, AnnealOnPlateauBreaksTiesByTheLoss) {
   EXPECT_EQ(schedule->rates(0).lr, 0.125);
 }
 
-TEST(Schedules, ANaNIsNoImprovement) {
+TEST(Schedules, NaNIsNotAnImprovement) {
   const auto schedule = from_yaml("{type: ReduceLROnPlateau, patience: 0, mode: min, factor: 0.5}");
   schedule->start({.lr = 1}, 100);
   schedule->observe(NAN);
@@ -127,7 +127,7 @@ TEST(Schedules, ANaNIsNoImprovement) {
   EXPECT_EQ(schedule->rates(0).lr, 0.5);
 }
 
-TEST(Schedules, ARatioIsOfTheStepsAtTheStart) {
+TEST(Schedules, ARatioRefersToTheStepsAtTheStart) {
   const auto schedule = linear_with_warmup({.warmup_ratio = 0.15});
   schedule->start({.lr = 1}, 20);
   EXPECT_EQ(schedule->rates(3).lr, 1);
