@@ -8,7 +8,7 @@
 namespace stretto::text {
 namespace {
 
-// The begin of the code point that ends before `position`.
+// The beginning of the code point that ends before `position`.
 size_t step_back(std::string_view text, size_t position) {
   do {
     --position;

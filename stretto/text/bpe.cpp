@@ -93,7 +93,7 @@ const Bpe::Rule* Bpe::rule(int32_t left, int32_t right) const {
   }
 }
 
-// Most words of a text are one token. The rules must make it, which is not so for every token.
+// Most words of a text are one token. Only tokens that the rules can produce count; there may be others.
 void Bpe::find_whole_words() {
   std::vector<TokenPiece> pieces;
   std::vector<int32_t> ids;

@@ -14,17 +14,19 @@ namespace stretto::text {
 using Merges = std::vector<std::pair<std::string, std::string>>;
 
 struct BpeOptions {
-  // What a word is made of before rules are applied: its bytes, which the vocabulary spells as byte_level.h
-  // describes, or its characters.
+  // The initial symbols of a word, to which rules are applied: its bytes, spelled as byte_level.h describes,
+  // or its characters.
   bool byte_level = true;
-  bool byte_fallback = false;  // a character that the vocabulary lacks is its bytes, "<0xE4>" and so on
-  std::optional<std::string> unk_token = {};  // for what the vocabulary lacks; none: it gives no token
-  bool fuse_unk = false;                      // one unknown token for neighbouring such bytes or characters
-  bool ignore_merges = false;                 // a word that is a token needs no rules
+  // characters that the vocabulary lacks become the tokens of their bytes, "<0xE4>" and so on
+  bool byte_fallback = false;
+  // for bytes and characters that the vocabulary lacks; unset: these have no token
+  std::optional<std::string> unk_token = {};
+  bool fuse_unk = false;       // consecutive unknown bytes or characters become one unknown token
+  bool ignore_merges = false;  // a word that is a token is not split, whatever the rules give
 };
 
-// Byte-pair encoding (Sennrich et al. 2016; Radford et al. 2019; Kudo & Richardson 2018): of all neighbouring
-// tokens of a word the pair of the first rule, leftmost, is merged, until no rule applies.
+// Byte-pair encoding (Sennrich et al. 2016; Radford et al. 2019; Kudo & Richardson 2018): repeatedly merges,
+// among all neighbouring symbols of a word, the leftmost pair of the earliest rule, until no rule applies.
 class Bpe : public Model {
  public:
   // Throws DataError, naming `name`, if the tokens of a rule or its result are not in the vocabulary, or if

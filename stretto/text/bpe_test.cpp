@@ -9,7 +9,8 @@
 #include "stretto/text/golden_support.h"
 #include "stretto/text/tokenizer_files.h"
 
-// BPE of characters, its decoder, and the pre-tokenizer of Llama 3: what the goldens do not show.
+// BPE of characters, its decoder, and the pre-tokenizer of Llama 3, in cases that the golden files do not
+// contain.
 namespace stretto::text {
 namespace {
 
@@ -56,7 +57,7 @@ TEST(CharacterBpe, UnknownCharactersAreTheirBytes) {
   EXPECT_THAT(encoding.offsets, ElementsAre(Offset{0, 2}, Offset{2, 3}, Offset{2, 3}, Offset{3, 4}));
 }
 
-TEST(CharacterBpe, WithoutTokensOfBytesTheyAreUnknown) {
+TEST(CharacterBpe, WithoutTokensOfBytesCharactersAreUnknown) {
   json file = small_character_bpe(false);
   EXPECT_THAT(tokenizer_of(file).encode("ab\u00e9xa").ids, ElementsAre(3, 0, 1));
   file["model"]["fuse_unk"] = false;
@@ -91,7 +92,7 @@ TEST(Decoder, AStripOfAnythingButACharacterIsRefused) {
   EXPECT_THAT(refusal(file), HasSubstr("decoder.decoders[3].content: expected one character, found \"\""));
 }
 
-TEST(Split, WhatItDoesNotComputeIsRefused) {
+TEST(Split, UnsupportedExpressionsAreRefused) {
   const json good = json::parse(read_file(golden_path("llama3/tokenizer.json")));
   EXPECT_EQ(refusal(good), "no error");
   const auto with = [&](const char* pointer, const json& value) {
@@ -108,8 +109,8 @@ TEST(Split, WhatItDoesNotComputeIsRefused) {
   EXPECT_THAT(with("/model/byte_fallback", true), HasSubstr("model.byte_fallback"));
 }
 
-// The words that tokenizers' regular expression gives.
-TEST(Cl100k, SplitsAsItsRegularExpression) {
+// Compares with the words that the regular expression in tokenizers gives.
+TEST(Cl100k, SplitsLikeItsRegularExpression) {
   const auto words = [](const std::string& text) {
     NormalizedText normalized, scratch;
     NoNormalizer().normalize(text, 0, normalized);
@@ -131,7 +132,7 @@ TEST(Cl100k, SplitsAsItsRegularExpression) {
   EXPECT_THAT(words("\u00a0a \u2028b"), ElementsAre("\u00a0a", " ", "\u2028b"));
 }
 
-// GPT-2's own regular expression, written out, splits as ByteLevel does.
+// A Split with GPT-2's own regular expression splits like ByteLevel.
 TEST(Split, KnowsTheExpressionOfGpt2) {
   json file = json::parse(read_file(golden_path("gpt2/tokenizer.json")));
   file["pre_tokenizer"]["add_prefix_space"] = false;

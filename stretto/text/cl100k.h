@@ -4,12 +4,12 @@
 
 namespace stretto::text {
 
-// How the vocabulary cl100k_base of OpenAI's tiktoken cuts words, and those of Llama 3 and Qwen after it:
-// contractions in any case; runs of letters with one character before them that is no letter, number or end
-// of a line; numbers of up to `longest_number` digits; runs of other characters with one space before and the
-// ends of lines behind them; white space up to the end of the last line in it, else but for its last
-// character where a word follows. No byte is dropped. (A regular expression in the files; scanned by hand for
-// the reason given in byte_level.h.)
+// Splits words as the vocabulary cl100k_base of OpenAI's tiktoken, Llama 3 and Qwen do. A word is a
+// contraction in upper or lower case; a run of letters, with one preceding character that is not a letter,
+// number or line end; a number of up to `longest_number` digits; a run of other characters, with one
+// preceding space and the line ends that follow; or white space: up to the last line end in it, or else
+// without its last character if a word follows. No byte is dropped. (The files contain this as a regular
+// expression; it is implemented by hand for the reason given in byte_level.h.)
 class Cl100kPreTokenizer : public PreTokenizer {
  public:
   explicit Cl100kPreTokenizer(int longest_number) : longest_number_(longest_number) {}

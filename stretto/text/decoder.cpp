@@ -55,7 +55,7 @@ std::string metaspace_part(const Decoder& decoder, std::string_view token, bool 
   return part;
 }
 
-// The byte that a token such as <0xE4> stands for; -1 for others.
+// The byte that a token such as <0xE4> represents; -1 for other tokens.
 int fallback_byte(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token.back() != '>') return -1;
   int value = 0;

@@ -7,13 +7,14 @@
 
 namespace stretto::text {
 
-// A step of a decoder that consists of several, each of which takes the tokens that the one before it made.
+// A step of a decoder that consists of several steps; each takes the tokens that the previous step produced.
 struct DecoderStep {
   enum class Kind {
-    replace,        // `from` by `to` in each token
-    byte_fallback,  // runs of tokens such as <0xE4> by their characters; bytes that are none by U+FFFD each
-    fuse,           // one token of all
-    strip,          // up to `start` and `stop` characters `from` from both ends of each token
+    replace,  // replaces `from` by `to` in each token
+    // replaces runs of tokens such as <0xE4> by their characters, and invalid bytes by U+FFFD each
+    byte_fallback,
+    fuse,   // joins all tokens into one
+    strip,  // removes up to `start` and `stop` characters `from` from the ends of each token
   };
   Kind kind;
   std::string from = {}, to = {};
@@ -28,7 +29,7 @@ struct Decoder {
   bool cleanup = true;    // wordpiece: no spaces in front of punctuation, contractions closed
   bool drop_first_mark = true;  // metaspace: drop the first space, which is not part of the text
   std::vector<DecoderStep> steps = {};
-  std::string type = {};  // unavailable: its name, and the file
+  std::string type = {};  // unavailable: the name of the type, and the file
 };
 
 // Decodes tokens like Hugging Face's tokenizers; invalid UTF-8 becomes U+FFFD. Throws DataError for an

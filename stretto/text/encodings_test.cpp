@@ -122,7 +122,7 @@ TEST(GoldenEncodings, TextsWordsPairsAndDecoding) {
   EXPECT_GT(expect_cases(tokenizers, "encodings.jsonl"), 1000);
 }
 
-TEST(GoldenEncodings, OfDecoders) {
+TEST(GoldenEncodings, Decoders) {
   std::map<std::string, Tokenizer> tokenizers;
   for (const std::string& name : golden_decoders) tokenizers.emplace(name, load_golden(name));
   EXPECT_GT(expect_cases(tokenizers, "decoder_encodings.jsonl"), 900);

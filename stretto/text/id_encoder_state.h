@@ -7,7 +7,7 @@
 
 namespace stretto::text {
 
-// What an IdEncoder keeps between texts.
+// The buffers and the cache that an IdEncoder keeps between texts.
 struct IdEncoderState {
   std::vector<AddedTokenMatch> raw_matches, matches;
   NormalizedText normalized, part, buffer;

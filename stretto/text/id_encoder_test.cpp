@@ -13,7 +13,7 @@
 namespace stretto::text {
 namespace {
 
-// Texts of many kinds of characters in all neighbourhoods, with white space of every length.
+// Returns a text of characters of many kinds in random order, with white space of various lengths.
 std::string random_text(std::mt19937& random, size_t parts) {
   static const std::vector<std::string> fragments = {
       "the",        "The", " ",      "  ",   "\n",     "\t",        "\r\n",   "don't",         "'s",
@@ -93,7 +93,7 @@ TEST(IdEncoder, TextsCutInFrontOfASpaceHaveTheSameIds) {
   EXPECT_THAT(in_parts, testing::ElementsAre("cased", "uncased", "options", "roberta"));
 }
 
-TEST(Parts, TheLastCutIsInFrontOfASpaceBehindSomethingElse) {
+TEST(Parts, TheLastCutIsBeforeASpaceThatFollowsAnotherCharacter) {
   EXPECT_EQ(last_cut("one two three"), 7);
   EXPECT_EQ(last_cut("one \n two \n \t "), 9);
   EXPECT_EQ(last_cut("caf\u00e9 \u2003 "), 5);
@@ -135,7 +135,7 @@ TEST(IdEncoder, LongWordsAndWordsOfZerosAreNotMixedUp) {
   }
 }
 
-TEST(Tokenizer, NamesWhatStandsAroundATextAndWhatEndsADocument) {
+TEST(Tokenizer, ReportsTemplateTokensAndTheEndOfADocument) {
   const TemplateIds roberta = load_golden("roberta").template_ids();
   EXPECT_THAT(roberta.before, testing::SizeIs(1));
   EXPECT_THAT(roberta.after, testing::SizeIs(1));

@@ -46,8 +46,8 @@ class Normalizer {
   // Whether every text is its own normal form.
   virtual bool changes_nothing() const { return false; }
 
-  // Whether the normal form of a text is that of its parts, where it is cut in front of a space (U+0020) that
-  // follows a character other than white space.
+  // Whether the normal form of a text is that of its parts if it is cut before a space (U+0020) that follows
+  // a character other than white space.
   virtual bool works_in_parts() const { return changes_nothing(); }
 };
 

@@ -6,7 +6,7 @@
 namespace stretto::text {
 namespace {
 
-// Whether a character other than white space, or a byte of none, ends before `end`.
+// Whether the text before `end` ends with a character other than white space, or with an invalid byte.
 bool ends_other_than_space(std::string_view text, size_t end) {
   size_t begin = end - 1;
   while (begin > 0 && end - begin < 4 && !is_lead_byte(text[begin])) --begin;

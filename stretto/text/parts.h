@@ -5,8 +5,8 @@
 
 namespace stretto::text {
 
-// Where long texts are cut for tokenizers that read in parts (Tokenizer::reads_in_parts): in front of a space
-// (U+0020) that follows a character other than white space. Bytes need not be UTF-8.
+// The positions at which long texts are cut for tokenizers that read in parts (Tokenizer::reads_in_parts):
+// before a space (U+0020) that follows a character other than white space. Bytes need not be UTF-8.
 
 // REQUIRES: position < text.size().
 bool may_cut(std::string_view text, size_t position);

@@ -57,7 +57,7 @@ void append_tokens(Encoding& out, const TemplatePiece& piece, const Sequence& se
 
 bool is_space(char32_t c) { return c == byte_level_space || is_whitespace(c); }
 
-// The number of spaces at the begin or end of a token.
+// The number of spaces at the beginning or end of a token.
 size_t leading_spaces(std::string_view token) {
   size_t count = 0;
   for (size_t position = 0; position < token.size(); ++count) {

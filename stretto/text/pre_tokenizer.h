@@ -24,8 +24,8 @@ class PreTokenizer {
     return false;
   }
 
-  // Whether the words of a text are those of its parts, where it is cut in front of a space (U+0020) that
-  // follows a character other than white space.
+  // Whether the words of a text are those of its parts if it is cut before a space (U+0020) that follows a
+  // character other than white space.
   virtual bool works_in_parts() const { return false; }
 
   // All settings that the words depend on.

@@ -46,7 +46,7 @@ std::unique_ptr<PreTokenizer> read_metaspace(const JsonField& section, bool spli
   return std::make_unique<MetaspacePreTokenizer>(options);
 }
 
-// The pre-tokenizers whose words a model reads: the others would give ids that mean nothing.
+// The pre-tokenizers that fit a model; with others the ids would be meaningless.
 struct Fit {
   const char* model;
   const char* pre_tokenizer;
@@ -65,12 +65,12 @@ void require_fit(const JsonField& file, const JsonField& section, const std::str
     if (type == fit.pre_tokenizer) return;
     fitting.emplace_back(fit.pre_tokenizer);
   }
-  if (fitting.empty()) return;  // the model is refused where it is read
+  if (fitting.empty()) return;  // the model is refused when it is read
   throw DataError("{}: a {} model with {} is not available; available {} {}", section.place(), model, type,
                   fitting.size() == 1 ? "is" : "are", fmt::join(fitting, " and "));
 }
 
-// The regular expressions of Split whose words are scanned by hand.
+// The regular expressions of Split that are implemented by hand.
 struct SplitPattern {
   const char* expression;
   int longest_number;  // of Cl100kPreTokenizer; 0: the words are GPT-2's
@@ -106,8 +106,8 @@ std::unique_ptr<PreTokenizer> read_split(const JsonField& split, const JsonField
       expression.place(), expression.as_string());
 }
 
-// WhitespaceSplit and Metaspace, as XLM-RoBERTa and T5 have them, or Split and ByteLevel; a sequence of one
-// is the one.
+// Reads WhitespaceSplit and Metaspace, as in XLM-RoBERTa and T5, or Split and ByteLevel; a sequence of one
+// element is that element.
 std::unique_ptr<PreTokenizer> read_sequence(const JsonField& file, const JsonField& section,
                                             const JsonField& config, const TokenizerOptions& options);
 

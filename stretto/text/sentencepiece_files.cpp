@@ -153,8 +153,8 @@ void add_xlm_roberta_tokens(TokenizerParts& parts, const JsonField& config) {
   parts.post_processor.pieces = roberta_template(id_of("bos_token", "<s>"), id_of("eos_token", "</s>"));
 }
 
-// The merge rules of a piece: every two pieces that form it, in the order of pieces and of the first one's
-// length, as transformers derives them.
+// Derives the merge rules from the pieces as transformers does: every two pieces that form a piece, ordered
+// by that piece and then by the length of the first.
 Merges merges_of(const Vocabulary& vocabulary) {
   Merges merges;
   for (const auto& [token, id] : vocabulary.entries()) {
@@ -175,7 +175,7 @@ Vocabulary vocabulary_of(SentencePieceModel& model, const std::string& name) {
   return Vocabulary(std::move(entries), name);
 }
 
-// The pieces become the model's.
+// Makes the pieces the vocabulary of a unigram model.
 void use_unigram(SentencePieceModel& model, const JsonField& config, TokenizerParts& parts) {
   std::vector<double> scores;
   for (const SentencePiece& piece : model.pieces) scores.push_back(piece.score);
@@ -191,8 +191,7 @@ void use_unigram(SentencePieceModel& model, const JsonField& config, TokenizerPa
   parts.pre_tokenizer = std::make_unique<MetaspacePreTokenizer>(spaces);
 }
 
-// Does the same as Llama's tokenizer in transformers, which puts a space in front of the beginning of the
-// text.
+// Builds Llama's tokenizer as in transformers, which inserts a space at the beginning of the text.
 void use_bpe(SentencePieceModel& model, const JsonField& config, TokenizerParts& parts) {
   if (!model.charsmap.empty()) {
     throw DataError(

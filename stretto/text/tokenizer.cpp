@@ -60,7 +60,7 @@ class TokenizerStages {
   SavedLengths saved_lengths_;
   std::string hugging_face_class_;
   bool reads_in_parts_;
-  std::vector<VocabularyEntry> added_;  // what the model's vocabulary lacks
+  std::vector<VocabularyEntry> added_;  // added tokens that the model's vocabulary lacks
   std::vector<int32_t> special_ids_;    // sorted
   AddedTokenMatcher raw_tokens_;
   AddedTokenMatcher normalized_tokens_;
@@ -164,8 +164,8 @@ std::vector<int32_t> special_ids(const TokenizerStages& tokenizer, const std::ve
   return ids;
 }
 
-// An added token that contains white space, or includes the white space after it, crosses a cut in front of a
-// space.
+// An added token that contains white space, or includes the white space after it, can extend over a cut
+// before a space.
 bool keeps_to_its_part(const AddedToken& token) {
   for (size_t position = 0; position < token.content.size();) {
     if (is_whitespace(next_code_point(token.content, position))) return false;

@@ -17,7 +17,7 @@ struct IdEncoderState;
 struct TokenizerParts;
 class TokenizerStages;
 
-// Settings that take the place of those in a tokenizer's files.
+// Settings that override those in a tokenizer's files.
 struct TokenizerOptions {
   // Overrides the files' setting of lower case, or the guess from the vocabulary. If the files do not set
   // strip_accents, it equals `lowercase`, as in BERT. It applies to WordPiece only.
@@ -35,7 +35,7 @@ struct SavedLengths {
   std::optional<size_t> padding = {};            // the length to which every text is padded
 };
 
-// The ids that the template puts around a single text.
+// The ids that the template adds before and after a single text.
 struct TemplateIds {
   std::vector<int32_t> before, after;
 };
@@ -90,18 +90,18 @@ class Tokenizer {
 
   TemplateIds template_ids() const;
 
-  // The token that ends a document: eos_token of the folder's configuration. Nothing where that is missing.
+  // The token that ends a document: eos_token of the folder's configuration; nullopt if it has none.
   std::optional<int32_t> eos_id() const;
 
-  // Whether a text may hold any bytes for IdEncoder, and decoding gives them back: byte-level BPE whose
-  // vocabulary holds all 256 bytes.
+  // Whether IdEncoder accepts any bytes and decoding restores them: byte-level BPE whose vocabulary contains
+  // all 256 bytes.
   bool reads_any_bytes() const;
 
-  // Whether the ids of a text are those of its parts, where it is cut in front of a space (U+0020) that
-  // follows a character other than white space. Texts of any size can then be encoded piece by piece.
+  // Whether the ids of a text are those of its parts if it is cut before a space (U+0020) that follows a
+  // character other than white space. Texts of any size can then be encoded piece by piece.
   bool reads_in_parts() const;
 
-  // One more than the largest id: the least number of rows of an embedding.
+  // The largest id plus one: the minimum number of rows of an embedding.
   int32_t vocab_size() const;
 
   // Identifies the tokenizer's behaviour: cached ids with another fingerprint are stale.

@@ -30,9 +30,10 @@ TokenizerParts parse_byte_level(const nlohmann::json& vocabulary, const std::str
                                 const nlohmann::json& config, const std::string& config_name,
                                 const TokenizerOptions& options);
 
-// A SentencePiece model file, of type unigram or BPE: ids are the positions of its pieces, no template. The
-// families have special tokens and templates: XLM-RoBERTa, with its vocabulary, those that transformers
-// derives from a sentencepiece.bpe.model; Llama 2 those of a tokenizer.model. Throws DataError as above.
+// Parses a SentencePiece model file of type unigram or BPE. Ids are the positions of its pieces. The file has
+// no template; `family` selects the special tokens and templates that transformers gives a
+// sentencepiece.bpe.model of XLM-RoBERTa (with its vocabulary) or a tokenizer.model of Llama 2. Throws
+// DataError as above.
 enum class SentencePieceFamily { none, xlm_roberta, llama };
 TokenizerParts parse_sentencepiece(std::string_view bytes, const std::string& name,
                                    SentencePieceFamily family, const nlohmann::json& config,

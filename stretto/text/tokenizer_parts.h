@@ -25,7 +25,7 @@ struct TokenizerParts {
   Decoder decoder;
   Side truncation_side = Side::right;
   SavedLengths saved_lengths;
-  std::string eos_token = "";  // that ends a document; "": the files name none
+  std::string eos_token = "";  // the token that ends a document; "": the files name none
   std::string hugging_face_class = "PreTrainedTokenizerFast";
 };
 

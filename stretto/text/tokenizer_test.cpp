@@ -93,7 +93,7 @@ TEST(Tokenizer, ConfigurationAndOptionOverrideTheVocabulary) {
               ElementsAre(2, 1, 3));
 }
 
-// transformers reads these settings from both files.
+// Like transformers, stretto reads these settings from both files.
 TEST(Tokenizer, ConfigurationOverridesTokenizerJson) {
   const auto load = [](const char* config, const TokenizerOptions& options = {}) {
     const TempFolder folder;

@@ -33,7 +33,7 @@ std::vector<VocabularyEntry> read_lines(std::string_view text, const std::string
 
 // Whether lower-casing changes the token; uncased vocabularies may contain capitals without a lower case,
 // such as U+211D.
-bool holds_upper_case(std::string_view token) {
+bool contains_upper_case(std::string_view token) {
   if (token.starts_with('[') && token.ends_with(']')) return false;
   for (size_t position = 0; position < token.size();) {
     const char32_t c = next_code_point(token, position);
@@ -43,8 +43,9 @@ bool holds_upper_case(std::string_view token) {
 }
 
 bool choose_lowercase(const std::vector<VocabularyEntry>& vocabulary, const std::string& name) {
-  const auto upper = std::find_if(vocabulary.begin(), vocabulary.end(),
-                                  [](const VocabularyEntry& entry) { return holds_upper_case(entry.token); });
+  const auto upper = std::find_if(vocabulary.begin(), vocabulary.end(), [](const VocabularyEntry& entry) {
+    return contains_upper_case(entry.token);
+  });
   if (upper == vocabulary.end()) {
     log::info("{}: treated as uncased: text is lower-cased, since no token has an upper-case letter", name);
     return true;

@@ -34,7 +34,7 @@ class Unigram : public Model {
   // The best segmentation of a word up to a byte.
   struct Path {
     double score;
-    uint32_t begin;  // begin of its last token; `unreached` for none
+    uint32_t begin;  // begin of its last token; `unreached`: there is no segmentation
     int32_t id;      // id of its last token; -1: an unknown character
   };
 

@@ -9,13 +9,13 @@
 
 namespace stretto::text {
 
-// The ids of words that were looked up before. Each word has one place, which the latest takes: most words of
-// a text are few. Longer words, and words of many tokens, are not kept.
+// Caches the ids of words. Each word has one slot, which the latest word overwrites; most of a text consists
+// of few words. Long words, and words of many tokens, are not cached.
 class WordCache {
  public:
   WordCache() : slots_(size_t{1} << slot_bits) {}
 
-  // Appends the ids of `word`, which `look_up(word, ids)` appends where they are not known.
+  // Appends the ids of `word`; if they are not cached, calls look_up(word, ids), which must append them.
   template <class LookUp>
   void append(std::string_view word, std::vector<int32_t>& ids, const LookUp& look_up) {
     if (word.size() > longest) return look_up(word, ids);
@@ -39,7 +39,8 @@ class WordCache {
   static constexpr size_t longest = 23;
   static constexpr size_t most_ids = 9;
 
-  // The bytes of a word, zeros, and its size in the last byte: no two words are equal, and none is all zeros.
+  // The bytes of a word, padding zeros, and its size in the last byte: keys of different words differ, and
+  // none is all zeros.
   struct Key {
     uint64_t first = 0, second = 0, third = 0;
     bool operator==(const Key& other) const {
@@ -59,7 +60,7 @@ class WordCache {
     std::memcpy(&value, bytes, sizeof value);
     return value;
   }
-  // Up to 7 bytes. Two loads that overlap take less time than a copy of so many bytes.
+  // Loads up to 7 bytes. Two overlapping loads are faster than a copy of that size.
   static uint64_t load_rest(const char* bytes, size_t size) {
     if (size >= 4) return load<uint32_t>(bytes) | load<uint32_t>(bytes + size - 4) << 8 * (size - 4);
     if (size >= 2) return load<uint16_t>(bytes) | load<uint16_t>(bytes + size - 2) << 8 * (size - 2);

@@ -4,11 +4,11 @@
 
 namespace stretto::token_corpus {
 
-// Consecutive blocks of others: those for training or for validation, or the first ones.
+// A range of consecutive blocks: those for training or for validation, or the first ones.
 class BlockRange : public Blocks {
  public:
-  // The `count` blocks from `first` on. REQUIRES: 0 <= first, 0 < count, first + count <= whole->size(); no
-  // block but the last of `whole` is shorter than the others.
+  // Blocks [first, first + count) of `whole`. REQUIRES: 0 <= first, 0 < count, first + count <=
+  // whole->size(); only the last block of `whole` may be shorter than the others.
   BlockRange(std::shared_ptr<const Blocks> whole, int64_t first, int64_t count)
       : whole_(std::move(whole)), first_(first), count_(count) {}
 

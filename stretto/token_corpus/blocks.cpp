@@ -37,7 +37,8 @@ CorpusBlocks::CorpusBlocks(std::shared_ptr<const Corpus> corpus, const BlockOpti
 CorpusBlocks::Range CorpusBlocks::range(int64_t block) const {
   int64_t origin = 0, index = block;
   if (!first_blocks_.empty()) {
-    // Of groups without a block, which share the number of the next one, the last is that of the block.
+    // A group without a block has the same first block as the next group, so the last group that begins at or
+    // before `block` contains it.
     const auto group = std::ranges::upper_bound(first_blocks_, block) - first_blocks_.begin() - 1;
     origin = corpus_->document_begin(group * options_.documents_per_group);
     index -= first_blocks_[static_cast<size_t>(group)];

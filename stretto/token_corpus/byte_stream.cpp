@@ -15,12 +15,12 @@ namespace {
 
 constexpr size_t part_bytes = size_t{1} << 18;
 
-// The bytes of the file as they are, part by part.
+// Reads the stored bytes of the file in parts.
 class FileParts {
  public:
   explicit FileParts(const std::filesystem::path& path) : file_(path), part_(part_bytes) {}
 
-  // The next part; empty at the end. Valid until the next call.
+  // Returns the next part; an empty one at the end. Valid until the next call.
   std::string_view next() {
     const auto left = static_cast<size_t>(file_.size() - position_);
     const std::span<char> wanted(part_.data(), std::min(part_.size(), left));
@@ -60,7 +60,7 @@ class PlainStream : public ByteStream {
   int64_t position_ = 0;
 };
 
-// A stream that is decompressed: decode() consumes from `input_`.
+// A stream of decompressed bytes: decode() consumes `input_`.
 class CompressedStream : public ByteStream {
  public:
   explicit CompressedStream(const std::filesystem::path& path) : parts_(path) {}
@@ -83,8 +83,8 @@ class CompressedStream : public ByteStream {
   int64_t file_bytes() const override { return parts_.position() - std::ssize(input_); }
 
  protected:
-  // Decompresses from `input`, which it shortens, into `out`; the number of bytes written, which may be 0
-  // where input was consumed. Sets between_members_.
+  // Decompresses the beginning of `input`, which it removes, into `out`. Returns the number of bytes written,
+  // which may be 0 although input was consumed. Sets between_members_.
   virtual size_t decode(std::string_view& input, std::span<char> out) = 0;
 
   [[noreturn]] void fail(const std::string& reason) const {
@@ -92,14 +92,14 @@ class CompressedStream : public ByteStream {
                     reason);
   }
 
-  bool between_members_ = true;  // where the file may end
+  bool between_members_ = true;  // the file may end here
 
  private:
   FileParts parts_;
   std::string_view input_;
 };
 
-// RFC 1952, of any number of members.
+// gzip (RFC 1952) with any number of members.
 class GzipStream : public CompressedStream {
  public:
   explicit GzipStream(const std::filesystem::path& path) : CompressedStream(path) {
@@ -127,13 +127,13 @@ class GzipStream : public CompressedStream {
   z_stream state_{};
 };
 
-// RFC 8878, of any number of frames.
+// Zstandard (RFC 8878) with any number of frames.
 class ZstdStream : public CompressedStream {
  public:
   explicit ZstdStream(const std::filesystem::path& path)
       : CompressedStream(path), state_(::ZSTD_createDStream(), ::ZSTD_freeDStream) {
     if (!state_) throw Error("Zstandard cannot be initialised");
-    ::ZSTD_DCtx_setParameter(state_.get(), ZSTD_d_windowLogMax, 31);  // as `zstd --long=31` writes
+    ::ZSTD_DCtx_setParameter(state_.get(), ZSTD_d_windowLogMax, 31);  // accepts files of `zstd --long=31`
   }
 
  protected:
@@ -152,7 +152,7 @@ class ZstdStream : public CompressedStream {
 };
 
 std::string first_bytes(const std::filesystem::path& path) {
-  constexpr int64_t most = 4096;  // enough to see whether the file is text
+  constexpr int64_t most = 4096;  // enough to recognise text
   const InputFile file(path);
   std::string bytes(static_cast<size_t>(std::min(file.size(), most)), '\0');
   file.read(0, bytes);

@@ -44,7 +44,7 @@ class ByteStreams : public CorpusTest {
   }
 };
 
-TEST_F(ByteStreams, AreDecompressedByWhatTheyBeginWith) {
+TEST_F(ByteStreams, AreDecompressedAccordingToTheirFirstBytes) {
   const std::string text = random_text(3'000'000, 1), more = random_text(100'000, 2);
   const std::vector<fs::path> files = {write("plain", text + more), write("gz", gzip(text) + gzip(more)),
                                        write("zst", zstd(text) + zstd("") + zstd(more))};
@@ -57,7 +57,7 @@ TEST_F(ByteStreams, AreDecompressedByWhatTheyBeginWith) {
   EXPECT_EQ(read(write("gz", gzip(""))), "");
 }
 
-TEST_F(ByteStreams, ThatAreCutShortOrDamagedAreRefused) {
+TEST_F(ByteStreams, TruncatedOrDamagedOnesAreRefused) {
   const std::string text = random_text(500'000, 3);
   for (const auto& [name, bytes] : {std::pair("gz", gzip(text)), std::pair("zst", zstd(text))}) {
     for (const size_t cut : {bytes.size() - 1, bytes.size() / 2, size_t{20}}) {
@@ -72,7 +72,7 @@ TEST_F(ByteStreams, ThatAreCutShortOrDamagedAreRefused) {
   }
 }
 
-TEST_F(ByteStreams, OfOtherFormatsAreRefusedWithWhatToDo) {
+TEST_F(ByteStreams, OtherFormatsAreRefusedWithAdvice) {
   const auto refused = [&](const std::string& bytes, const char* what) {
     const fs::path file = write("file", bytes);
     EXPECT_THAT([&] { ByteStream::open(file); }, testing::ThrowsMessage<DataError>(has_all("file", what)));

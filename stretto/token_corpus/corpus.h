@@ -12,12 +12,13 @@
 
 namespace stretto::token_corpus {
 
-// A corpus that `stretto data tokenize` wrote: the tokens of its documents as one sequence, in mapped files.
-// Opening takes no time and no memory that grows with its size; it checks sizes, not checksums. Thread-safe.
+// A corpus written by `stretto data tokenize`: the tokens of its documents as one sequence, in mapped files.
+// The time and memory of opening do not grow with its size: sizes are checked, checksums are not.
+// Thread-safe.
 class Corpus {
  public:
-  // Throws IoError, and DataError for a folder that is no corpus, is not complete, or whose files are missing
-  // or cut short.
+  // Throws IoError, and DataError for a folder that is not a corpus, is incomplete, or has missing or
+  // truncated files.
   explicit Corpus(std::filesystem::path folder);
 
   const std::filesystem::path& folder() const { return folder_; }
@@ -26,25 +27,25 @@ class Corpus {
   int64_t documents() const { return manifest_.documents; }
   std::filesystem::path tokenizer() const { return folder_ / tokenizer_folder; }
 
-  // Names the contents: equal for corpora of equal tokens and documents.
+  // Identifies the contents: corpora of equal tokens and documents have equal fingerprints.
   std::string fingerprint() const;
 
-  // Throws ConfigError unless `tokenizer`, which was read from `where`, gives the ids of this corpus.
+  // Throws ConfigError unless `tokenizer`, which was read from `where`, produces the ids of this corpus.
   void require_tokenizer(const text::Tokenizer& tokenizer, const std::string& where) const;
 
-  // Appends the tokens [begin, end). Throws DataError for an id that the tokenizer does not have. REQUIRES: 0
-  // <= begin <= end <= tokens().
+  // Appends tokens [begin, end) to `ids`. Throws DataError for an id that the tokenizer does not have.
+  // REQUIRES: 0 <= begin <= end <= tokens().
   void read(int64_t begin, int64_t end, std::vector<int32_t>& ids) const;
 
-  // The first token of a document; of document number documents(), tokens(). REQUIRES: 0 <= document <=
+  // The index of a document's first token; tokens() for document == documents(). REQUIRES: 0 <= document <=
   // documents().
   int64_t document_begin(int64_t document) const;
 
-  // The document that holds a token. O(log documents). REQUIRES: 0 <= token < tokens().
+  // The document that contains a token. O(log documents). REQUIRES: 0 <= token < tokens().
   int64_t document_at(int64_t token) const;
 
-  // Reads all files and compares their checksums; progress(bytes) is called on the way. Throws DataError,
-  // which names the file.
+  // Reads all files and verifies their checksums; calls progress(bytes) repeatedly. Throws DataError, which
+  // names the file.
   void check(const std::function<void(int64_t bytes)>& progress) const;
 
  private:

@@ -14,7 +14,7 @@
 #include "stretto/token_corpus/corpus.h"
 #include "stretto/token_corpus/tokenize.h"
 
-// What the tests of corpora share.
+// The fixture of the tests of corpora.
 namespace stretto::token_corpus {
 
 namespace fs = std::filesystem;
@@ -29,7 +29,7 @@ class CorpusTest : public testing::Test {
   static fs::path golden(const std::string& name) {
     return fs::path(STRETTO_SOURCE_DIR) / "tests/golden/tokenizer" / name;
   }
-  // RoBERTa's: <s> in front of a text and </s> behind it, any bytes, read in parts.
+  // RoBERTa's tokenizer adds <s> before and </s> after a text, accepts any bytes, and reads texts in parts.
   static const text::Tokenizer& roberta() {
     static const text::Tokenizer tokenizer = text::Tokenizer::load(golden("roberta"));
     return tokenizer;
@@ -51,7 +51,7 @@ class CorpusTest : public testing::Test {
     corpus.read(0, corpus.tokens(), ids);
     return ids;
   }
-  // For each document its tokens.
+  // Returns the tokens of each document.
   std::vector<std::vector<int32_t>> documents_of(const std::string& output) const {
     const Corpus corpus(path(output));
     std::vector<std::vector<int32_t>> documents(static_cast<size_t>(corpus.documents()));
@@ -65,7 +65,7 @@ class CorpusTest : public testing::Test {
     return documents;
   }
 
-  // All files of a corpus by name.
+  // Returns the contents of all files of a corpus by name.
   std::map<std::string, std::string> files_of(const std::string& output) const {
     std::map<std::string, std::string> files;
     for (const auto& entry : fs::recursive_directory_iterator(path(output))) {
@@ -74,7 +74,7 @@ class CorpusTest : public testing::Test {
     return files;
   }
 
-  // Words, numbers and white space of all kinds.
+  // Returns a text of words, numbers and white space of all kinds.
   static std::string random_text(size_t bytes, uint32_t seed) {
     static const std::vector<std::string> parts = {"the",  " film",         " was", "n't", " good",      ".",
                                                    "\n",   "\n\n",          "  ",   " 42", " caf\u00e9", "\t",

@@ -20,7 +20,8 @@ using testing::ThrowsMessage;
 
 class Corpora : public CorpusTest {
  protected:
-  // A corpus whose documents have these numbers of tokens, 0, 1, 2, ... throughout, in shards of `per_shard`.
+  // Writes a corpus whose documents have these numbers of tokens; the tokens are 0, 1, 2, ... across
+  // documents, in shards of `per_shard`.
   std::shared_ptr<const Corpus> numbered(const std::string& name, const std::vector<int64_t>& lengths,
                                          int64_t per_shard = 1000, int64_t vocabulary = 50'000) const {
     make_folders(path(name));
@@ -83,7 +84,7 @@ TEST_F(Corpora, AreReadAtAnyPosition) {
   }
 }
 
-TEST_F(Corpora, OfAnotherTokenizerAreRefused) {
+TEST_F(Corpora, AnotherTokenizerIsRefused) {
   const auto corpus = numbered("corpus", {3});
   EXPECT_NO_THROW(corpus->require_tokenizer(roberta(), "model"));
   const auto other = text::Tokenizer::load(golden("unigram"));
@@ -91,7 +92,7 @@ TEST_F(Corpora, OfAnotherTokenizerAreRefused) {
               ThrowsMessage<ConfigError>(has_all("corpus", "RobertaTokenizer", "other_model")));
 }
 
-TEST_F(Corpora, CutShortDamagedOrUnfinishedAreRefused) {
+TEST_F(Corpora, TruncatedDamagedOrUnfinishedOnesAreRefused) {
   const auto refused = [&](const std::function<void(Manifest&)>& change, const auto& message) {
     numbered("corpus", {1500, 20});
     Manifest manifest = read_manifest(path("corpus"));
@@ -182,7 +183,7 @@ TEST_F(Corpora, OneSequencePerBlockAndWholeBlocksAreOptions) {
   EXPECT_THROW(CorpusBlocks(corpus, {.block_size = 1}), ConfigError);
 }
 
-// As run_clm's group_texts under Dataset.map: 1,000 examples are joined, and what is left of a block is
+// Like run_clm's group_texts under Dataset.map: 1,000 examples are joined, and the remainder of a block is
 // dropped.
 TEST_F(Corpora, RunClmsBlocksAreCutFromEachThousandDocuments) {
   const auto lengths = random_lengths(5, 3210, 40);
@@ -204,7 +205,7 @@ TEST_F(Corpora, RunClmsBlocksAreCutFromEachThousandDocuments) {
   }
 }
 
-TEST_F(Corpora, FingerprintsTellContentsAndOptionsApart) {
+TEST_F(Corpora, FingerprintsDependOnContentsAndOptions) {
   const auto one = numbered("one", {3, 4}), same = numbered("same", {3, 4}),
              other = numbered("other", {4, 3});
   EXPECT_EQ(one->fingerprint(), same->fingerprint());
@@ -215,7 +216,7 @@ TEST_F(Corpora, FingerprintsTellContentsAndOptionsApart) {
 
 // ---- mixtures
 
-TEST_F(Corpora, AMixtureHasItsProportionsOnEveryStretch) {
+TEST_F(Corpora, AMixtureHasItsProportionsInEveryRange) {
   const std::vector<double> weights = {0.7, 0.2, 0.06, 0.04};
   std::vector<WeightedBlocks> parts;
   const std::vector<int64_t> sizes = {100, 900, 31, 500};
@@ -225,7 +226,7 @@ TEST_F(Corpora, AMixtureHasItsProportionsOnEveryStretch) {
         {std::make_shared<const CorpusBlocks>(corpus, BlockOptions{.block_size = 4}), weights[i]});
   }
   const Mixture mixture(parts);
-  EXPECT_EQ(mixture.size(), 12'500);  // the last part's 500 blocks are 4 % of it
+  EXPECT_EQ(mixture.size(), 12'500);  // the last part's 500 blocks are 4 % of the mixture
   std::vector<int64_t> seen(sizes.size());
   std::vector<std::map<int64_t, int>> uses(sizes.size());
   int64_t tokens = 0;
@@ -275,8 +276,8 @@ int64_t kilobytes(const char* name) {
   return 0;
 }
 
-// 100 GB of tokens in sparse files: what is opened and read costs the pages of what is read.
-TEST_F(Corpora, OfAHundredGigabytesTakeThePagesOfTheBlocksThatAreRead) {
+// 100 GB of tokens in sparse files: memory use depends only on the pages that are read.
+TEST_F(Corpora, AHundredGigabytesTakeOnlyThePagesThatAreRead) {
   Manifest manifest;
   manifest.tokenizer = identity_of(roberta());
   manifest.settings.tokens_per_shard = int64_t{1} << 28;
@@ -312,8 +313,8 @@ TEST_F(Corpora, OfAHundredGigabytesTakeThePagesOfTheBlocksThatAreRead) {
     ASSERT_LE(block.starts.size(), 2);
   }
   EXPECT_LE(kilobytes("RssAnon") - own, 4 << 10);
-  // A block lies on up to two pages of tokens, a search for its document visits up to 23 of the index; the
-  // kernel maps the 16 pages around each that it has in memory.
+  // A block lies on up to two pages of tokens, and a search for its document visits up to 23 pages of the
+  // index; for each, the kernel maps up to 16 neighbouring pages that are in memory.
   EXPECT_LE(kilobytes("RssFile") - mapped, reads * (2 + 3) * 64 + (32 << 10));
 }
 

@@ -28,7 +28,7 @@ CorpusWriter::CorpusWriter(std::filesystem::path folder, Manifest manifest)
   const bool has_open_shard =
       !manifest_.shards.empty() && manifest_.shards.back().bytes < shard_bytes(manifest_);
   if (has_open_shard) open_shard();
-  // Shards that an interrupted run began are no part of the corpus.
+  // Shards that an interrupted run began after its last save are not part of the corpus.
   for (size_t next = manifest_.shards.size(); std::filesystem::remove(folder_ / shard_name(next)); ++next) {
   }
 }
@@ -60,7 +60,7 @@ void CorpusWriter::append(const EncodedChunk& chunk) {
   manifest_.empty_documents += chunk.empty_documents;
   for (const int64_t in_chunk : chunk.document_ends) {
     const int64_t end = manifest_.tokens + in_chunk;
-    if (end == last_end_) {  // a text without tokens, such as one of spaces
+    if (end == last_end_) {  // a text without tokens, for example of spaces only
       ++manifest_.empty_documents;
     } else {
       ends.push_back(last_end_ = end);

@@ -8,19 +8,19 @@
 
 namespace stretto::token_corpus {
 
-// Writes a corpus, chunk by chunk. After a crash at any moment it goes on where save() was called last.
+// Writes a corpus, chunk by chunk. After a crash, writing continues from the last save().
 class CorpusWriter {
  public:
-  // In a folder with a manifest that is not complete: what was written behind its counts is cut off. Throws
-  // IoError, and DataError where files are missing or damaged.
+  // Opens a folder with an incomplete manifest; data beyond the manifest's counts are removed. Throws
+  // IoError, and DataError if files are missing or damaged.
   CorpusWriter(std::filesystem::path folder, Manifest manifest);
 
   void append(const EncodedChunk& chunk);
 
-  // All chunks so far will stay, whatever happens. Throws IoError.
+  // Makes all chunks so far durable. Throws IoError.
   void save();
 
-  // The same, and the corpus is complete.
+  // Makes all chunks durable and marks the corpus as complete.
   void finish();
 
   const Manifest& manifest() const { return manifest_; }
@@ -33,7 +33,7 @@ class CorpusWriter {
   Manifest manifest_;
   GrowingFile index_;
   int64_t last_end_;                  // of the documents in the index
-  std::optional<GrowingFile> shard_;  // the last one, unless it is full
+  std::optional<GrowingFile> shard_;  // the last shard, unless it is full
 };
 
 }  // namespace stretto::token_corpus

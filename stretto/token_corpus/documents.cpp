@@ -37,7 +37,7 @@ DocumentReader::DocumentReader(std::vector<std::filesystem::path> files, Documen
 
 DocumentReader::~DocumentReader() = default;
 
-// Opens the file of position_ there; a byte order mark at its beginning is not part of the text.
+// Opens the file at position_; a byte order mark at its beginning is not part of the text.
 void DocumentReader::open() {
   const std::filesystem::path& file = files_[position_.file];
   stream_ = ByteStream::open(file);
@@ -111,8 +111,8 @@ DocumentReader::Split DocumentReader::split_buffer() const {
   return options_.rule == DocumentRule::file ? split_file() : split_paragraphs();
 }
 
-// The buffer holds one document, or a part of one, that does not end in it: takes as much of it as can be cut
-// off.
+// The buffer contains one document, or a part of one, that continues after the buffer: takes as much of it as
+// can be cut off.
 void DocumentReader::cut_document(Split& split) const {
   if (!in_parts_ || json_) return;
   const size_t cut = text::last_cut(buffer_);
@@ -153,7 +153,7 @@ DocumentReader::Split DocumentReader::split_paragraphs() const {
   const std::string_view bytes = buffer_;
   Split split;
   size_t document = position_.in_document ? 0 : none;  // where the open document begins
-  size_t text_end = 0;                                 // of its last line that is not blank
+  size_t text_end = 0;                                 // the end of its last line that is not blank
   const auto close = [&](size_t next) {
     if (document != none) {
       const bool continues = document == 0 && position_.in_document;
@@ -167,7 +167,7 @@ DocumentReader::Split DocumentReader::split_paragraphs() const {
     if (end == none && !ended_) break;
     const size_t next = end == none ? bytes.size() : end + 1;
     const std::string_view line = bytes.substr(begin, std::min(end, bytes.size()) - begin);
-    // A document is only cut inside of a line that is not blank.
+    // A document is cut only inside a line that is not blank.
     const bool rest_of_line = begin == 0 && position_.in_document;
     if (!rest_of_line && is_blank(line)) {
       close(next);

@@ -11,7 +11,7 @@ using testing::ElementsAre;
 
 class Documents : public CorpusTest {
  protected:
-  // The documents that a reader finds from `start` on; the first may be the rest of one.
+  // Returns the documents that a reader finds from `start` on; the first may be the rest of one.
   static std::vector<std::string> read(const std::vector<fs::path>& files, const DocumentOptions& options,
                                        bool in_parts = true, const Position& start = {}) {
     DocumentReader reader(files, options, in_parts, start);
@@ -37,7 +37,7 @@ class Documents : public CorpusTest {
   }
 };
 
-TEST_F(Documents, AreFilesLinesOrWhatBlankLinesSeparate) {
+TEST_F(Documents, AreFilesLinesOrRunsOfLines) {
   const std::string text = "one\r\ntwo \n\n \t\nthree\n";
   EXPECT_THAT(read(text, DocumentRule::file), ElementsAre(text));
   EXPECT_THAT(read(text, DocumentRule::line), ElementsAre("one", "two ", "", " \t", "three"));
@@ -50,7 +50,7 @@ TEST_F(Documents, AreFilesLinesOrWhatBlankLinesSeparate) {
   EXPECT_THAT(read("one", DocumentRule::line, true), ElementsAre("one"));
 }
 
-TEST_F(Documents, FollowOneAnotherInTheOrderOfTheFiles) {
+TEST_F(Documents, AreInTheOrderOfTheFiles) {
   const std::vector<fs::path> files = {write("b", "one\ntwo\n"), write("empty", ""), write("a", "three")};
   EXPECT_THAT(read(files, {.rule = DocumentRule::line}), ElementsAre("one", "two", "three"));
   EXPECT_THAT(read(files, {}), ElementsAre("one\ntwo\n", "", "three"));
@@ -75,7 +75,7 @@ std::string long_text(uint32_t seed) {
   return text;
 }
 
-TEST_F(Documents, LongerThanAChunkAreReadInParts) {
+TEST_F(Documents, AreReadInPartsIfLongerThanAChunk) {
   const std::string text = long_text(1);
   for (const DocumentRule rule : {DocumentRule::file, DocumentRule::line, DocumentRule::blank_line}) {
     const fs::path file = write("text", text);
@@ -106,7 +106,7 @@ TEST_F(Documents, ChunksAreTheSameFromTheEndOfAnyOther) {
   }
 }
 
-TEST_F(Documents, ThatCannotBeCutHaveALimit) {
+TEST_F(Documents, HaveALimitUnlessTheyCanBeCut) {
   const fs::path file = write("text", "one\n" + std::string(most_whole_bytes + 10, 'a'));
   EXPECT_THAT([&] { read({file}, {.rule = DocumentRule::line}); },
               testing::ThrowsMessage<DataError>(has_all("text:2", "64 MiB", "space")));

@@ -14,28 +14,28 @@
 
 namespace stretto::token_corpus {
 
-// The tokens of a chunk as they are written.
+// The tokens of a chunk in the format of the corpus files.
 struct EncodedChunk {
-  std::string bytes;  // of its tokens, little-endian
+  std::string bytes;  // the tokens, little-endian
   int64_t tokens = 0;
   std::vector<int64_t>
-      document_ends;  // of the documents that end in the chunk: their tokens end before these
+      document_ends;  // for each document that ends in the chunk, the number of tokens up to its end
   int64_t text_bytes = 0;
-  int64_t empty_documents = 0;  // without a byte of text: they give no tokens
+  int64_t empty_documents = 0;  // documents without a byte of text, which have no tokens
   Position end;                 // of the chunk
   int64_t file_bytes = 0;       // as in Chunk
 };
 
-// Encodes chunks, one after the other. For one thread.
+// Encodes chunks. Each thread uses its own encoder.
 class ChunkEncoder {
  public:
-  // `around`: the ids in front of each document and behind it. `column`: as in DocumentOptions; `names`: of
+  // `around`: the ids before and after each document. `column`: as in DocumentOptions; `names`: the name of
   // "column". `tokenizer` and `files` must outlive it.
   ChunkEncoder(const text::Tokenizer& tokenizer, const text::TemplateIds& around, const std::string& column,
                const std::vector<std::filesystem::path>& files, const OptionNames& names = {});
 
-  // Throws DataError with file and line for a line that is no JSON object with a text, and for bytes that are
-  // not UTF-8 where the tokenizer cannot keep them.
+  // Throws DataError with file and line for a line that is not a JSON object with a text, and for bytes that
+  // are not UTF-8 unless the tokenizer can keep them.
   EncodedChunk encode(const Chunk& chunk);
 
  private:

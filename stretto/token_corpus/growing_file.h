@@ -11,16 +11,17 @@
 
 namespace stretto::token_corpus {
 
-// A file that grows at its end and can be gone on with after a crash, with the hash of its content.
+// A file that is appended to, together with the hash of its content. After a crash, writing can continue from
+// the last synchronised size.
 class GrowingFile {
  public:
-  // Creates the file, or opens the one of an interrupted run, whose first `kept.bytes` are kept. Throws
-  // IoError, and DataError where these are missing or have another checksum.
+  // Creates the file, or opens the file of an interrupted run and keeps its first `kept.bytes` bytes. Throws
+  // IoError, and DataError if these are missing or have another checksum.
   GrowingFile(const std::filesystem::path& path, const CheckedFile& kept);
 
-  // Throws IoError; a part may then be written, which is cut off when the file is opened again.
+  // Throws IoError. A part may have been written then; it is removed when the file is opened again.
   void write(std::string_view bytes);
-  void sync();  // what is written survives a power failure. Throws IoError
+  void sync();  // makes written bytes durable. Throws IoError
 
   CheckedFile state() const;
   int64_t bytes() const { return bytes_; }
@@ -32,11 +33,11 @@ class GrowingFile {
   StreamHash hash_;
 };
 
-// The checksum of bytes.
+// Formats a hash as the checksum in a manifest.
 std::string checksum_text(uint64_t hash);
 
-// Adds the first `bytes` bytes of a file to `hash`; progress(bytes) is called on the way. Throws IoError,
-// also where it has fewer.
+// Adds the first `bytes` bytes of a file to `hash`; calls progress(bytes) repeatedly. Throws IoError, also if
+// the file has fewer bytes.
 void hash_file(const std::filesystem::path& path, int64_t bytes, StreamHash& hash,
                const std::function<void(int64_t bytes)>& progress = {});
 

@@ -7,7 +7,8 @@
 namespace stretto::token_corpus {
 namespace {
 
-// A pass over JSON (RFC 8259). Functions move behind what they name, or return false.
+// One pass over JSON (RFC 8259). The functions move past the element that they are named after, or return
+// false.
 class JsonPass {
  public:
   explicit JsonPass(std::string_view text) : text_(text) {}
@@ -24,7 +25,7 @@ class JsonPass {
     return true;
   }
 
-  // The content goes to `out`, if given.
+  // Writes the content to `out` unless it is null.
   bool string(std::string* out) {
     if (!takes('"')) return false;
     while (true) {
@@ -81,7 +82,7 @@ class JsonPass {
     return true;
   }
 
-  // Without the exponents of large numbers, which a parser may refuse.
+  // Refuses numbers with exponents that a parser may refuse.
   bool number() {
     if (text_[at_] == '-') ++at_;
     const size_t begin = at_;
@@ -126,7 +127,7 @@ class JsonPass {
     return true;
   }
 
-  // Behind a backslash.
+  // Reads an escape sequence after its backslash.
   bool escape(std::string* out) {
     if (at_ == text_.size()) return false;
     const char c = text_[at_++];

@@ -23,7 +23,7 @@ TEST(JsonText, IsFoundAmongValuesOfAllKinds) {
   EXPECT_EQ(find(R"({"te\u0078t": ""})"), "");
 }
 
-TEST(JsonText, IsNotFoundInWhatAParserHasToJudge) {
+TEST(JsonText, IsNotFoundWhereAParserIsNeeded) {
   for (const char* json : {"",
                            "{",
                            "{}",
@@ -49,7 +49,7 @@ TEST(JsonText, IsNotFoundInWhatAParserHasToJudge) {
   EXPECT_EQ(find("{\"a\": " + deep + ", \"text\": \"a\"}"), std::nullopt);
 }
 
-// What it finds in damaged JSON is what a parser finds.
+// A text that is found in damaged JSON is the one that a parser finds.
 TEST(JsonText, AgreesWithAParserOnDamagedJson) {
   const std::string whole =
       R"({"id": -12.5, "tags": ["a", {"b": [true, false, null, 0]}], "text": "One \"two\"\n\u00e9 \ud83d\ude00 caf)"

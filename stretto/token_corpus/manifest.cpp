@@ -30,7 +30,7 @@ ordered_json to_json(const CorpusSettings& settings) {
           {"sources", std::move(sources)}};
 }
 
-// Numbers in a manifest, which anyone may have edited.
+// Reads a number of a manifest, which anyone may have edited.
 int64_t count_in(const nlohmann::json& object, const char* name) {
   const auto value = whole_number(object.at(name));
   if (value && *value >= 0) return *value;
@@ -69,7 +69,7 @@ Position position_of(const nlohmann::json& json) {
           .in_document = json.at("in_document").get<bool>()};
 }
 
-// Counts and sizes belong together; those of an unfinished corpus are of what is to be kept.
+// Throws unless counts and sizes agree; those of an unfinished corpus describe the part that is kept.
 void require_consistent(const Manifest& manifest) {
   const auto width = static_cast<int64_t>(manifest.token_bytes());
   const int64_t per_shard = manifest.settings.tokens_per_shard;
@@ -105,7 +105,7 @@ Manifest parse(const nlohmann::json& json) {
   return manifest;
 }
 
-// What the library says, without its number.
+// The library's message without its error number.
 std::string reason(const nlohmann::json::exception& error) {
   const std::string_view what = error.what();
   const size_t end = what.find("] ");

@@ -27,7 +27,7 @@ std::string shard_name(size_t shard);
 // The bytes of one token where ids are below `vocab_size`.
 inline size_t token_width(int64_t vocab_size) { return vocab_size <= 65536 ? 2 : 4; }
 
-// A file that was read. `sample` is a hash of parts of it and of its time of modification.
+// A file that was read. `sample` is a hash of parts of its content and of its modification time.
 struct SourceFile {
   std::string path;
   int64_t bytes = 0;
@@ -35,15 +35,15 @@ struct SourceFile {
   bool operator==(const SourceFile&) const = default;
 };
 
-// What the tokens depend on, besides the tokenizer: all of it is equal when tokenizing is resumed.
+// The settings that tokens depend on, besides the tokenizer. They must be equal when tokenizing is resumed.
 struct CorpusSettings {
   std::vector<SourceFile> sources;
   DocumentOptions documents;
-  std::vector<int32_t> before, after;  // ids in front of each document and behind it
+  std::vector<int32_t> before, after;  // the ids before and after each document
   int64_t tokens_per_shard = int64_t{1} << 28;
 };
 
-// A file and what it must hold.
+// A file and its expected size and checksum.
 struct CheckedFile {
   int64_t bytes = 0;
   std::string checksum;  // XXH3, 64 bits
@@ -55,20 +55,20 @@ struct Manifest {
   int64_t tokens = 0, documents = 0, empty_documents = 0, text_bytes = 0;
   std::vector<CheckedFile> shards;
   CheckedFile index;
-  std::optional<Position> next = Position();  // where tokenizing goes on; nullopt: the corpus is complete
+  std::optional<Position> next = Position();  // where tokenizing continues; nullopt: the corpus is complete
 
   size_t token_bytes() const { return token_width(tokenizer.vocab_size); }
 };
 
-// The content of the file.
+// Formats a manifest as the content of its file.
 std::string manifest_text(const Manifest& manifest);
 
 void write_manifest(const Manifest& manifest, const std::filesystem::path& corpus);
 
-// Throws DataError, naming `name`, where it is damaged or of another version.
+// Throws DataError, naming `name`, if the text is damaged or of another version.
 Manifest parse_manifest(std::string_view text, const std::string& name);
 
-// The same, and IoError where there is none.
+// Reads the manifest of a corpus. Throws like parse_manifest, and IoError if there is none.
 Manifest read_manifest(const std::filesystem::path& corpus);
 
 bool is_corpus(const std::filesystem::path& folder);

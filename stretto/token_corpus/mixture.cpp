@@ -9,7 +9,7 @@
 namespace stretto::token_corpus {
 namespace {
 
-// floor(a * b / c), where the product may exceed 64 bits.
+// floor(a * b / c); a * b may exceed 64 bits.
 int64_t scaled(int64_t a, int64_t b, int64_t c) {
   __extension__ using Wide = unsigned __int128;
   return static_cast<int64_t>(static_cast<Wide>(a) * static_cast<Wide>(b) / static_cast<Wide>(c));
@@ -30,7 +30,7 @@ void check_parts(const std::vector<WeightedBlocks>& parts) {
 
 Mixture::Mixture(std::vector<WeightedBlocks> parts) {
   check_parts(parts);
-  double longest = 0;  // blocks per unit of weight of the part that lasts longest
+  double longest = 0;  // blocks per unit of weight of the part that needs the longest sequence
   for (const auto& [blocks, weight] : parts)
     longest = std::max(longest, static_cast<double>(blocks->size()) / weight);
   counts_.push_back(0);
@@ -46,8 +46,8 @@ Mixture::Mixture(std::vector<WeightedBlocks> parts) {
   }
 }
 
-// Halves the parts until one is left. Of n blocks of a half whose parts have `all` in total, the left half
-// has floor(n * left / all) among the first n.
+// Halves the set of parts until one is left. Of the first n blocks of a set with `all` blocks in total,
+// floor(n * left / all) belong to its left half, which has `left` blocks.
 Mixture::Source Mixture::source(int64_t block) const {
   size_t begin = 0, end = parts_.size();
   while (end - begin > 1) {
@@ -75,7 +75,7 @@ int64_t Mixture::tokens() const {
   for (size_t part = 0; part < parts_.size(); ++part) {
     const CorpusBlocks& blocks = *parts_[part];
     const int64_t rounds = count(part) / blocks.size(), rest = count(part) % blocks.size();
-    tokens += rounds * blocks.tokens() + rest * block_size();  // only a part's last block is shorter
+    tokens += rounds * blocks.tokens() + rest * block_size();  // only the last block of a part is shorter
   }
   return tokens;
 }

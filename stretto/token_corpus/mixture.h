@@ -4,19 +4,21 @@
 
 namespace stretto::token_corpus {
 
-// A part of a mixture: its blocks, and its share of the blocks that are drawn, relative to the other parts'.
+// A part of a mixture: its blocks, and its share of the drawn blocks relative to the other parts.
 struct WeightedBlocks {
   std::shared_ptr<const CorpusBlocks> blocks;
   double weight = 1;
 };
 
-// The blocks of several corpora in given proportions. The sequence is as long as needed for each block of
-// each part to occur at least once; parts with more than their share by size repeat, none of their blocks
-// more than once more often than another. Every stretch of the sequence has the proportions of the whole, but
-// for one block per halving of the parts. A pure function of the index, with memory per part, not per block.
+// Mixes the blocks of several corpora in given proportions. The sequence is long enough that each block of
+// each part occurs at least once; parts with more than their share by size are repeated, and the numbers of
+// occurrences of two blocks of a part differ by at most one. Every range of the sequence has the proportions
+// of the whole, up to one block per halving of the parts. The block at an index is a pure function of the
+// index; memory is needed per part, not per block.
 class Mixture : public Blocks {
  public:
-  // Throws ConfigError for weights that are not above 0, no parts, and parts of different block sizes.
+  // Throws ConfigError for weights that are not positive, for no parts, and for parts of different block
+  // sizes.
   explicit Mixture(std::vector<WeightedBlocks> parts);
 
   int64_t size() const override { return counts_.back(); }
@@ -26,19 +28,20 @@ class Mixture : public Blocks {
   Block read(int64_t block) const override;
   std::string fingerprint() const override;
 
-  // The part of a block of the mixture, and its number there.
+  // A part and the number of a block in it.
   struct Source {
     size_t part;
     int64_t block;
   };
   Source source(int64_t block) const;
 
-  // How often the blocks of a part occur, in all.
+  // The number of blocks of the mixture that come from a part.
   int64_t count(size_t part) const { return counts_[part + 1] - counts_[part]; }
 
  private:
   std::vector<std::shared_ptr<const CorpusBlocks>> parts_;
-  std::vector<int64_t> counts_;  // of the parts before each; the last is the size
+  // the number of blocks of the parts before each part; the last entry is the size
+  std::vector<int64_t> counts_;
 };
 
 }  // namespace stretto::token_corpus

@@ -12,12 +12,13 @@
 
 namespace stretto::token_corpus {
 
-// Work on items by several threads, whose results come out in the order of the items. All calls are made by
-// one thread.
+// Processes items with several threads and returns the results in the order of the items. All calls must be
+// made by one thread.
 template <class In, class Out>
 class OrderedWork {
  public:
-  // Each thread works with a function of its own, made by `make_worker`. One thread: the caller's, in take().
+  // Each thread uses its own function, made by `make_worker`. With one thread, take() runs the function in
+  // the caller's thread.
   using Worker = std::function<Out(In&)>;
   OrderedWork(int threads, const std::function<Worker()>& make_worker) {
     if (threads == 1) own_worker_ = make_worker();
@@ -36,9 +37,10 @@ class OrderedWork {
     changed_.notify_all();
   }
 
-  size_t size() const { return in_order_.size(); }  // items put in whose results are not taken
+  size_t size() const { return in_order_.size(); }  // the number of items whose results have not been taken
 
-  // The result of the first of these. Waits for it; rethrows what the work has thrown. REQUIRES: size() > 0.
+  // Returns the result of the oldest of these items. Waits for it; rethrows an exception of the work.
+  // REQUIRES: size() > 0.
   Out take() {
     const std::shared_ptr<Job> job = std::move(in_order_.front());
     in_order_.pop_front();
@@ -87,7 +89,7 @@ class OrderedWork {
   std::condition_variable_any changed_;
   std::deque<std::shared_ptr<Job>> waiting_;   // not begun
   std::deque<std::shared_ptr<Job>> in_order_;  // not taken
-  std::vector<std::jthread> threads_;          // stopped first
+  std::vector<std::jthread> threads_;          // declared last, so that they are stopped first
 };
 
 }  // namespace stretto::token_corpus

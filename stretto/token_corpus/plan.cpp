@@ -17,7 +17,7 @@
 namespace stretto::token_corpus {
 namespace {
 
-// Tells files apart at a cost that does not depend on their sizes.
+// Identifies a file at a cost that does not depend on its size.
 SourceFile source_of(const std::filesystem::path& path) {
   constexpr int64_t sample_bytes = 4096, samples = 32;
   const InputFile file(path);
@@ -69,7 +69,7 @@ Manifest plan_corpus(const std::vector<std::filesystem::path>& files, const text
 
 namespace {
 
-// Files that no token of the corpus is from may have changed.
+// Returns the number of files that tokens of the corpus come from; later files may have changed.
 size_t files_read(const Manifest& manifest) {
   if (!manifest.next) return manifest.settings.sources.size();
   return manifest.next->file + (manifest.next->offset > 0 ? 1 : 0);

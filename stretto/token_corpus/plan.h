@@ -8,13 +8,13 @@
 
 namespace stretto::token_corpus {
 
-// The manifest of a corpus of which nothing is written yet. Throws IoError for files that cannot be read,
-// ConfigError where the tokenizer names no end of documents.
+// The manifest of a corpus before anything is written. Throws IoError for files that cannot be read,
+// ConfigError if the tokenizer has no end-of-document token.
 Manifest plan_corpus(const std::vector<std::filesystem::path>& files, const text::Tokenizer& tokenizer,
                      const TokenizeOptions& options);
 
-// How a corpus, as far as it is written, differs from one that is planned: "of another tokenizer (...)"; "":
-// it does not.
+// Describes how a partly written corpus differs from a planned one: "of another tokenizer (...)"; "" if it
+// does not differ.
 std::string difference(const Manifest& written, const Manifest& planned);
 
 }  // namespace stretto::token_corpus

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The folder, reserved for this process.
+// The output folder, locked by this process.
 class OutputFolder {
  public:
   OutputFolder(const fs::path& folder, bool wait) {
@@ -40,7 +40,7 @@ class OutputFolder {
   Fd fd_;
 };
 
-// Without its manifest the folder is no corpus: that goes last.
+// Removes a corpus. The manifest is removed last: without it the folder would not be recognised as a corpus.
 void remove_corpus(const fs::path& folder) {
   for (size_t shard = 0; fs::remove(folder / shard_name(shard)); ++shard) {
   }
@@ -49,7 +49,7 @@ void remove_corpus(const fs::path& folder) {
   fs::remove(folder / manifest_name);
 }
 
-// The manifest of a corpus that is to be gone on with.
+// Returns the manifest of the interrupted corpus that is continued.
 Manifest resume(const Manifest& fresh, const fs::path& output, const TokenizeOptions& options) {
   Manifest there = read_manifest(output);
   const std::string other = difference(there, fresh);
@@ -66,7 +66,7 @@ Manifest resume(const Manifest& fresh, const fs::path& output, const TokenizeOpt
 }
 
 Manifest begin_or_resume(const Manifest& fresh, const fs::path& output, const TokenizeOptions& options) {
-  remove_abandoned(output);  // of a process that died while it wrote the manifest
+  remove_abandoned(output);  // left by a process that died while it wrote the manifest
   if (is_corpus(output) && !options.overwrite) return resume(fresh, output, options);
   if (is_corpus(output)) remove_corpus(output);
   if (!fs::is_empty(output)) {
@@ -79,7 +79,7 @@ Manifest begin_or_resume(const Manifest& fresh, const fs::path& output, const To
 
 void keep_tokenizer(const text::Tokenizer& tokenizer, const fs::path& path, const fs::path& output) {
   const fs::path folder = output / tokenizer_folder;
-  if (fs::exists(folder / "tokenizer_config.json")) return;  // which is written last
+  if (fs::exists(folder / "tokenizer_config.json")) return;  // it is written last
   make_folders(folder);
   text::copy_tokenizer(path, tokenizer.lowercase(), folder);
 }
@@ -90,12 +90,12 @@ int64_t bytes_of(const std::vector<SourceFile>& sources) {
   return bytes;
 }
 
-// Encodes and appends chunk after chunk until all are done or `stop` is set. False: stopped.
+// Encodes and appends chunks until all are done or `stop` returns true. Returns false if it was stopped.
 bool write_all(DocumentReader& reader, OrderedWork<Chunk, EncodedChunk>& work, size_t most_in_work,
                CorpusWriter& writer, const TokenizeOptions& options) {
   ProgressBar bar("tokenizing", bytes_of(writer.manifest().settings.sources), "bytes", reader.file_bytes());
   int64_t shown = reader.file_bytes(), saved = writer.manifest().text_bytes;
-  std::exception_ptr unreadable;  // what is in front of it is written first
+  std::exception_ptr unreadable;  // chunks before the unreadable one are written first
   for (bool more = true; true;) {
     if (options.stop && options.stop()) return false;
     while (more && work.size() < most_in_work) {
@@ -165,7 +165,7 @@ bool tokenize(const std::vector<fs::path>& files, const text::Tokenizer& tokeniz
     }
     report(writer.manifest(), output, writer.manifest().text_bytes - begun.text_bytes, seconds_since(start));
     return done;
-  } catch (const DataError&) {  // in a document: those before it are kept
+  } catch (const DataError&) {  // an error in a document: the documents before it are kept
     writer.save();
     throw;
   }

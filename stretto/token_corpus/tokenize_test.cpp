@@ -14,7 +14,7 @@ using testing::ThrowsMessage;
 
 class Tokenize : public CorpusTest {
  protected:
-  // Files of several chunks whose documents have all sizes, and options with several shards and saves.
+  // Writes files of several chunks, with documents of many sizes. The options give several shards and saves.
   std::vector<fs::path> several_files() const {
     std::string lines;
     for (int i = 0; i < 3000; ++i)
@@ -119,7 +119,7 @@ TEST_F(Tokenize, AnyNumberOfThreadsWritesTheSameBytes) {
   }
 }
 
-TEST_F(Tokenize, StoppedAtAnyChunkItGoesOnToTheSameBytes) {
+TEST_F(Tokenize, StoppedAtAnyChunkItContinuesToTheSameBytes) {
   const auto files = several_files();
   TokenizeOptions options = small_shards();
   ASSERT_TRUE(tokenize_files(files, "whole", options));
@@ -142,7 +142,7 @@ TEST_F(Tokenize, StoppedAtAnyChunkItGoesOnToTheSameBytes) {
 }
 
 // A full disk and a killed process, at each of the calls that write.
-TEST_F(Tokenize, AfterAFaultAtAnyWriteItGoesOnToTheSameBytes) {
+TEST_F(Tokenize, AfterAFaultAtAnyWriteItContinuesToTheSameBytes) {
   const std::vector<fs::path> files = {write("a.txt", random_text(1'200'000, 1)),
                                        write("b.txt", random_text(9'000, 2))};
   const TokenizeOptions options = {.threads = 1, .tokens_per_shard = 150'001, .save_every = 1};
@@ -171,7 +171,7 @@ TEST_F(Tokenize, AfterAFaultAtAnyWriteItGoesOnToTheSameBytes) {
   EXPECT_GT(faults, 10);
 }
 
-TEST_F(Tokenize, WhatFollowsAShortWriteOfAnInterruptedRunIsCutOff) {
+TEST_F(Tokenize, BytesAfterAShortWriteAreRemoved) {
   const auto files = several_files();
   TokenizeOptions options = small_shards();
   ASSERT_TRUE(tokenize_files(files, "whole", options));
@@ -186,7 +186,7 @@ TEST_F(Tokenize, WhatFollowsAShortWriteOfAnInterruptedRunIsCutOff) {
   EXPECT_TRUE(files_of("torn") == files_of("whole"));
 }
 
-TEST_F(Tokenize, DocumentsWithoutTokensAreLeftOutAlsoWhereARunGoesOn) {
+TEST_F(Tokenize, DocumentsWithoutTokensAreSkippedAlsoAfterResuming) {
   const auto tokenizer = text::Tokenizer::load(golden("uncased.txt"));
   const std::vector<fs::path> files = {write("a.txt", "the\n"), write("b.txt", " \nfilm\n \n")};
   int chunks = 0;
@@ -205,7 +205,7 @@ TEST_F(Tokenize, DocumentsWithoutTokensAreLeftOutAlsoWhereARunGoesOn) {
   EXPECT_EQ(manifest.empty_documents, 2);
 }
 
-TEST_F(Tokenize, DamageOfWhatAnInterruptedRunWroteIsFound) {
+TEST_F(Tokenize, DamageToFilesOfAnInterruptedRunIsFound) {
   const auto files = several_files();
   TokenizeOptions options = small_shards();
   int chunks = 0;
@@ -220,7 +220,7 @@ TEST_F(Tokenize, DamageOfWhatAnInterruptedRunWroteIsFound) {
               ThrowsMessage<DataError>(has_all(name, "damaged", "begin again")));
 }
 
-TEST_F(Tokenize, AMistakeInADocumentKeepsThoseBeforeItAndTheFileCanBeMended) {
+TEST_F(Tokenize, AMistakeInADocumentKeepsEarlierOnesAndTheFileCanBeFixed) {
   const fs::path good = write("a.jsonl", "{\"text\": \"one\"}\n"), bad = write("b.jsonl", "{\"text\": 1}\n");
   EXPECT_THAT([&] { tokenize_files({good, bad}, "corpus"); }, ThrowsMessage<DataError>(has_all("b.jsonl:1")));
   EXPECT_EQ(read_manifest(path("corpus")).documents, 1);
@@ -229,9 +229,9 @@ TEST_F(Tokenize, AMistakeInADocumentKeepsThoseBeforeItAndTheFileCanBeMended) {
   EXPECT_EQ(documents_of("corpus"), encoded({"one", "two"}));
 }
 
-// ---- what a folder holds already
+// ---- existing contents of a folder
 
-TEST_F(Tokenize, ACompleteCorpusIsLeftAsItIs) {
+TEST_F(Tokenize, ACompleteCorpusIsUnchanged) {
   const fs::path file = write("text", "a film");
   ASSERT_TRUE(tokenize_files({file}, "corpus"));
   const file_faults::Injection count({.path = "corpus"});
@@ -240,7 +240,7 @@ TEST_F(Tokenize, ACompleteCorpusIsLeftAsItIs) {
   EXPECT_THAT(logged_, testing::HasSubstr("complete already"));
 }
 
-TEST_F(Tokenize, ACorpusOfSomethingElseIsNotReplacedUnasked) {
+TEST_F(Tokenize, AnotherCorpusIsReplacedOnlyOnRequest) {
   const fs::path file = write("text", "a film");
   ASSERT_TRUE(tokenize_files({file}, "corpus"));
   const auto refused = [&](TokenizeOptions options, const auto& message) {
@@ -261,7 +261,7 @@ TEST_F(Tokenize, ACorpusOfSomethingElseIsNotReplacedUnasked) {
   EXPECT_EQ(documents_of("corpus"), encoded({"another film"}));
 }
 
-TEST_F(Tokenize, FoldersThatHoldNoCorpusAreLeftAlone) {
+TEST_F(Tokenize, FoldersWithoutACorpusAreUnchanged) {
   const fs::path file = write("text", "a film");
   make_folders(path("mine"));
   write("mine/thesis", "mine");
@@ -315,7 +315,7 @@ TEST_F(Tokenize, ACorpusOfAnotherTokenizerIsNotOpened) {
 
 // ---- bytes that are not UTF-8
 
-TEST_F(Tokenize, BytesAreKeptWhereTheTokenizerCan) {
+TEST_F(Tokenize, BytesAreKeptIfTheTokenizerCan) {
   const std::string bytes = "a film \xFF\xFE of \xC3 1984\xE2\x82";
   ASSERT_TRUE(tokenize_files({write("text", bytes)}, "corpus", {.special_tokens = false, .eos = false}));
   std::string again;
@@ -323,7 +323,7 @@ TEST_F(Tokenize, BytesAreKeptWhereTheTokenizerCan) {
   EXPECT_EQ(again, bytes);
 }
 
-TEST_F(Tokenize, ElseTheyAreRefusedByFileAndLine) {
+TEST_F(Tokenize, OtherwiseBytesAreRefusedWithFileAndLine) {
   const auto tokenizer = text::Tokenizer::load(golden("uncased.txt"));
   const fs::path file = write("text", "a film\nof 1984\nby \xFF someone\n");
   for (const DocumentRule rule : {DocumentRule::file, DocumentRule::line}) {

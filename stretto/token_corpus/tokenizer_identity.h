@@ -9,7 +9,7 @@ class Tokenizer;
 
 namespace stretto::token_corpus {
 
-// The tokenizer of a corpus, in whatever files it is stored.
+// Identifies the tokenizer of a corpus, independently of its file format.
 struct TokenizerIdentity {
   std::string fingerprint;  // Tokenizer::fingerprint()
   std::string kind;         // transformers' class, for messages

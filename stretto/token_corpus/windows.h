@@ -4,12 +4,12 @@
 
 namespace stretto::token_corpus {
 
-// A corpus as one stream, read through overlapping windows, so that each token is predicted once with at
-// least window - stride tokens before it: how transformers' guide on perplexity evaluates models of fixed
-// length.
+// A corpus as one stream, read through overlapping windows, so that each token is predicted once, with at
+// least window - stride tokens of context where that many precede it. This is how transformers' guide on
+// perplexity evaluates models of fixed length.
 class Windows : public Blocks {
  public:
-  // Throws ConfigError unless 0 < stride <= window, 2 <= window, and where the corpus has fewer than 2
+  // Throws ConfigError unless 0 < stride <= window and 2 <= window, and if the corpus has fewer than 2
   // tokens.
   Windows(std::shared_ptr<const Corpus> corpus, int32_t window, int32_t stride);
 

@@ -19,7 +19,7 @@ class WindowsTest : public CorpusTest {
   }
 };
 
-// Each token but the first is predicted once, with the tokens before it that the window holds.
+// Each token but the first is predicted once, with the preceding tokens of its window as context.
 TEST_F(WindowsTest, PredictEachTokenOnce) {
   const auto corpus = corpus_of(400);
   std::vector<int32_t> all;
@@ -50,14 +50,14 @@ TEST_F(WindowsTest, PredictEachTokenOnce) {
   }
 }
 
-TEST_F(WindowsTest, RefuseWhatLeavesTokensOut) {
+TEST_F(WindowsTest, RefuseStridesThatSkipTokens) {
   const auto corpus = corpus_of(100);
   EXPECT_THROW(Windows(corpus, 8, 9), ConfigError);
   EXPECT_THROW(Windows(corpus, 8, 0), ConfigError);
   EXPECT_THROW(Windows(corpus, 1, 1), ConfigError);
 }
 
-// Two ranges hold the blocks of the whole.
+// Two ranges together contain the blocks of the whole.
 TEST_F(WindowsTest, RangesDivideBlocks) {
   const auto blocks = std::make_shared<const CorpusBlocks>(corpus_of(400), BlockOptions{.block_size = 16});
   const int64_t half = blocks->size() / 2;
