@@ -12,8 +12,8 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Queries, keys and values [., heads, D] of `rows`: three tensors, or one [T, 3 * heads * D] that holds them
-// as columns.
+// Queries, keys and values [., heads, D] of `rows`: three tensors, or the columns of one tensor [T, 3 * heads
+// * D].
 struct Operands {
   Operands(at::TensorList rows, int64_t heads) {
     if (rows.size() == 3) {

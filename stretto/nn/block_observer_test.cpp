@@ -74,7 +74,7 @@ TEST(BlockObserver, ForwardAndBackwardOfEachBlockInOrder) {
   EXPECT_THAT(recorder.take(), ElementsAre("+backward b", "-backward b", "+backward a", "-backward a"));
 }
 
-TEST(BlockObserver, GradientsAreThoseOfThePlainModule) {
+TEST(BlockObserver, GradientsEqualThoseOfThePlainModule) {
   Net plain, observed;
   const Tensor x = input(), y = input();
   plain.forward(x).backward();
@@ -85,7 +85,7 @@ TEST(BlockObserver, GradientsAreThoseOfThePlainModule) {
     EXPECT_TRUE(at::equal(item.value().grad(), observed.named_parameters()[item.key()].grad())) << item.key();
 }
 
-TEST(BlockObserver, WithoutAnObserverTheGraphIsThatOfThePlainModule) {
+TEST(BlockObserver, WithoutAnObserverTheGraphEqualsThatOfThePlainModule) {
   Net net;
   const Tensor x = input();
   const Tensor plain = net.a->Layer::forward(x), block = net.a->forward(x);
@@ -108,7 +108,7 @@ TEST(BlockObserver, WithoutGradientsOnlyForwardIsReported) {
   EXPECT_EQ(recorder.take().size(), 4);
 }
 
-TEST(BlockObserver, BackwardEndsWithAutogradWhereNoArgumentNeedsAGradient) {
+TEST(BlockObserver, BackwardEndsWithAutogradIfNoArgumentNeedsAGradient) {
   Net net;
   Recorder recorder(net);
   const Tensor loss = net.forward(input(false));

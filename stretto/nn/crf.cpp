@@ -13,7 +13,7 @@ namespace {
 
 Tensor on_cpu(const Tensor& x) { return x.detach().to(at::kCPU, at::kDouble).contiguous(); }
 
-// Sums of probabilities are exact enough between these bounds; beyond them, logarithms are added instead.
+// Sums of probabilities are exact enough between these bounds; outside them, logarithms are added instead.
 constexpr double smallest_sum = 1e-200;
 constexpr double largest_transition = 200;
 
@@ -132,8 +132,8 @@ class Chains {
     return most + std::log(sum);
   }
 
-  // sums[j] = sum over i of exp(scores[i] - most) * matrix[i, j]; returns `most`, the highest score. `terms`:
-  // scratch memory for K numbers.
+  // Computes sums[j] = sum over i of exp(scores[i] - most) * matrix[i, j], and returns `most`, the highest
+  // score. `terms`: scratch memory for K numbers.
   double multiply(const double* scores, const Tensor& matrix, std::vector<double>& terms,
                   std::vector<double>& sums) const {
     const auto k = static_cast<size_t>(tags());

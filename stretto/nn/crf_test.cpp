@@ -52,7 +52,7 @@ void for_each_path(const CrfCase& c, int64_t b,
   }
 }
 
-TEST(Crf, LossesAndEveryGradientAreThoseOfTheSumOverAllPaths) {
+TEST(Crf, LossesAndEveryGradientEqualTheSumOverAllPaths) {
   const CrfCase c = crf_case(3, 1);
   const std::vector<Tensor> inputs = {c.emissions, c.scores.transitions, c.scores.start, c.scores.end};
   const Tensor weights = at::tensor({1.0, 0.5, 7.0, -2.0}, at::kDouble);
@@ -82,7 +82,7 @@ TEST(Crf, LossesAndEveryGradientAreThoseOfTheSumOverAllPaths) {
     EXPECT_TRUE(at::allclose(inputs[i].grad(), wanted_gradients[i], 1e-10, 1e-12)) << "input " << i;
 }
 
-TEST(Crf, BestTagsAreThoseOfTheBestPath) {
+TEST(Crf, BestTagsFormTheBestPath) {
   for (int seed = 1; seed <= 20; ++seed) {
     const CrfCase c = crf_case(3, seed);
     const Tensor found = crf_best_tags(c.emissions, c.bounds, c.scores);
@@ -103,7 +103,7 @@ TEST(Crf, BestTagsAreThoseOfTheBestPath) {
   }
 }
 
-TEST(Crf, MarginalsAreTheSharesOfPaths) {
+TEST(Crf, MarginalsEqualTheProbabilitiesOfPaths) {
   const CrfCase c = crf_case(3, 4);
   const Tensor wanted = at::zeros({11, 3}, at::kDouble);
   for (int64_t b = 0; b < 4; ++b) {

@@ -37,12 +37,12 @@ struct CrossEntropyFunction : torch::autograd::Function<CrossEntropyFunction> {
   }
 };
 
-// The bytes of logits that exist at a time. The weight's gradient is read and written once per chunk: with a
-// fourth of these bytes its products take 1.7 times as long (50,257 classes, bf16).
+// The maximum size of the logits in memory, in bytes. The weight's gradient is read and written once per
+// chunk of rows: with a quarter of this size, its matmuls take 1.7 times as long (50,257 classes, bf16).
 constexpr int64_t bytes_at_once = int64_t{128} << 20;
 
-// The sum of the cross entropies of logits [n, C] in fp64; the logits become its gradient, if they are
-// `differentiated`.
+// Returns the sum of the cross entropies of logits [n, C] in fp64. If `differentiated`, the logits are
+// replaced by its gradient.
 double consume(const Tensor& logits, const Tensor& labels, bool differentiated, bool fast) {
   if (fast) {
     const auto result = kernels::cross_entropy(logits, labels, ignored_label);
@@ -58,8 +58,8 @@ double consume(const Tensor& logits, const Tensor& labels, bool differentiated, 
   return sum;
 }
 
-// Gradients are computed together with the logits, which are not kept, and multiplied by the sum's in
-// backward.
+// Gradients are computed together with the logits, which are not kept, and are multiplied by the gradient of
+// the sum in backward.
 struct LinearCrossEntropyFunction : torch::autograd::Function<LinearCrossEntropyFunction> {
   // Labels [N] without ignored ones; `trains`: whether x and weight need gradients.
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& labels,
@@ -106,7 +106,7 @@ struct LinearCrossEntropyFunction : torch::autograd::Function<LinearCrossEntropy
   }
 };
 
-// Whether each label counts. Throws unless `labels` are those of as many rows, in [0, classes) or ignored.
+// Returns whether each label counts. Throws unless there is one label per row, in [0, classes) or ignored.
 Tensor check_labels(const char* function, const Tensor& rows, const Tensor& labels, int64_t classes) {
   if (rows.dim() != 2 || labels.dim() != 1 || rows.size(0) != labels.size(0) ||
       labels.scalar_type() != at::kLong) {

@@ -47,7 +47,8 @@ TEST(LinearCrossEntropy, EqualsTheLogitsAndTheirCrossEntropy) {
   }
 }
 
-// The gradient is added to the parameter's buffer, as the engine sets it, or to a parameter without one.
+// The gradient is added to the parameter's buffer, which the engine sets, or returned for a parameter without
+// a buffer.
 TEST(LinearCrossEntropy, AddsToTheGradientBuffer) {
   const Problem given = problem(9, 17);
   const auto wanted = torch::autograd::grad(

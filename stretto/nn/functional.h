@@ -43,11 +43,11 @@ struct Lookup {
   std::shared_ptr<RowHook> hook = nullptr;  // its observer is notified of the rows that are used
 };
 
-// The sum of several lookups, [T, H], with one kernel per direction. Throws as embedding().
+// The sum of several lookups, [T, H], with one kernel per direction. Throws like embedding().
 Tensor embedding_sum(const std::vector<Lookup>& lookups, const Context& context = {});
 
-// x * mask / (1 - p) in training, else x. x [T, C] are the rows of `layout`: the mask of a row is keyed by
-// its sample and its place in the sample. `site` is the number of this dropout in the model.
+// x * mask / (1 - p) in training, else x. x [T, C] are the rows of `layout`: the mask of a row depends on its
+// sample and its place in the sample. `site` is the number of this dropout in the model.
 Tensor dropout(const Tensor& x, double p, uint64_t site, const PackedLayout& layout, const Context& context);
 
 // LayerNorm (Ba et al. 2016) over the last dimension: weight and bias [C]. Without a bias it is RMSNorm
@@ -57,7 +57,7 @@ struct NormParameters {
   double eps;
 };
 
-// norm(x). x [T, C].
+// The normalisation with these parameters. x [T, C].
 Tensor norm(const Tensor& x, const NormParameters& norm, const Context& context = {});
 
 // dropout(norm(x)). x [T, C] are the rows of `layout`.
@@ -70,10 +70,10 @@ Tensor linear_dropout_add_norm(const Tensor& x, const Affine& map, const Tensor&
                                const NormParameters& norm, double p, uint64_t site,
                                const PackedLayout& layout, const Context& context);
 
-// Which keys a query sees, and the scale of its scores.
+// The keys that a query attends to, and the scale of its scores.
 struct AttentionRule {
-  bool causal = false;  // keys up to its own position only
-  int64_t window = 0;   // with causal: only as many keys, up to its own; 0: all
+  bool causal = false;  // a query attends to keys up to its own position only
+  int64_t window = 0;   // with causal: the number of keys a query attends to, up to its own; 0: all
   double scale = 0;     // the factor of scores; 0: 1 / sqrt(D)
 };
 
@@ -85,7 +85,7 @@ Tensor packed_attention(const Tensor& q, const Tensor& k, const Tensor& v, const
                         const PackedLayout& keys, double p, uint64_t site, const Context& context,
                         const AttentionRule& rule = {});
 
-// The same of the columns of one tensor [T, 3 * heads * D]: queries, keys and values.
+// Attention of queries, keys and values that are columns of one tensor [T, 3 * heads * D].
 Tensor joined_attention(const Tensor& qkv, int64_t heads, const PackedLayout& layout, double p, uint64_t site,
                         const Context& context, const AttentionRule& rule = {});
 
@@ -107,12 +107,12 @@ Tensor mlp_dropout_add_norm(const Tensor& x, const Affine& in, Activation activa
 Tensor linear_dropout_add(const Tensor& x, const Affine& map, const Tensor& residual, double p, uint64_t site,
                           const PackedLayout& layout, const Context& context);
 
-// The middle of an MLP: activation(x W_in^T + b_in), times x W_factor^T + b_factor if there is a factor
+// The first part of an MLP: activation(x W_in^T + b_in), times x W_factor^T + b_factor if there is a factor
 // (Shazeer 2020).
 struct Gate {
   Affine in;
   Activation activation;
-  Affine factor = {};  // without a weight there is none
+  Affine factor = {};  // without a weight: no factor
 };
 
 // residual + dropout(gate(x) W_out^T + b_out): the second half of a pre-norm transformer block. x and
@@ -125,10 +125,10 @@ Tensor mlp_dropout_add(const Tensor& x, const Gate& gate, const Affine& out, con
 // [0, C).
 Loss cross_entropy(const Tensor& logits, const Tensor& labels, const Context& context = {});
 
-// cross_entropy(x W^T, labels) of many classes C: logits exist for a few rows at a time, and only once, as
-// gradients are computed with them. x [N, in], weight [C, in]; of labels that are -100 no logits are
-// computed. Until backward the gradients are kept, the weight's in fp32 (fp64 for fp64). Throws as
-// cross_entropy, ShapeError.
+// cross_entropy(x W^T, labels) for many classes C. Logits are computed for a few rows at a time, together
+// with the gradients, and are not kept. x [N, in], weight [C, in]; rows whose label is -100 are skipped. The
+// gradients are kept until backward, the weight's in fp32 (fp64 for fp64). Throws like cross_entropy, and
+// ShapeError.
 Loss linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& labels,
                           const Context& context = {});
 

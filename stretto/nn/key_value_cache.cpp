@@ -9,7 +9,8 @@ namespace {
 
 constexpr int64_t least_capacity = 64;
 
-// A tensor of `capacity` rows like those of `rows`, which begins with `before`, if that is defined.
+// Returns a tensor of `capacity` rows with the shape of `rows`, which begins with the rows of `before` if
+// that is defined.
 Tensor grown(const Tensor& before, const Tensor& rows, int64_t capacity) {
   const Tensor result = at::empty({capacity, rows.size(1), rows.size(2)}, rows.options());
   if (before.defined()) result.slice(0, 0, before.size(0)).copy_(before);

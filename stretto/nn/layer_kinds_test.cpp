@@ -10,7 +10,7 @@
 namespace stretto::nn {
 namespace {
 
-TEST(LayerKinds, OneOfAnotherLibraryIsFound) {
+TEST(LayerKinds, ALayerOfAnotherLibraryIsFound) {
   struct Root : torch::nn::Module {
   } root;
   EXPECT_EQ(layer_kinds(root).own + layer_kinds(root).other, "") << "no parameters";

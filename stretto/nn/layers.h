@@ -42,7 +42,7 @@ struct Embedding : torch::nn::Module {
   std::shared_ptr<RowHook> hook;  // the observer of the rows in use
 };
 
-// A normalisation over the last dimension.
+// Base of normalisations over the last dimension.
 struct Norm : torch::nn::Module {
   NormParameters all() const { return {weight, bias, eps}; }  // for functions
   Tensor weight;                                              // [width]
@@ -53,13 +53,13 @@ struct Norm : torch::nn::Module {
   Norm(int64_t width, double eps);
 };
 
-// Ba et al. 2016.
+// Layer normalisation (Ba et al. 2016).
 struct LayerNorm : Norm {
   LayerNorm(int64_t width, double eps);
   Tensor forward(const Tensor& x) const;  // [T, width] -> [T, width]
 };
 
-// Zhang & Sennrich 2019.
+// Root mean square normalisation (Zhang & Sennrich 2019).
 struct RmsNorm : Norm {
   RmsNorm(int64_t width, double eps) : Norm(width, eps) {}
 };

@@ -21,14 +21,15 @@ Tensor input_gradient(const Tensor& grad, const Tensor& weight);
 // sum += grad W, for an x that several maps use.
 void add_input_gradient(const Tensor& sum, const Tensor& grad, const Tensor& weight);
 
-// The weight of the three products above as [out, in], for a parameter that is `transposed`: [in, out].
+// The weight of the three functions above as [out, in]; a `transposed` parameter is [in, out].
 inline Tensor oriented(const Tensor& weight, bool transposed) { return transposed ? weight.t() : weight; }
 
-// grad^T x [out, in], the gradient of W: accumulated in its gradient buffer (in fp32 also for bf16 weights),
-// or returned where it has none. Both are operands. It is x^T grad [in, out] for a `transposed` parameter.
+// grad^T x [out, in], the gradient of W, or x^T grad [in, out] for a `transposed` parameter. It is
+// accumulated in W's gradient buffer (in fp32 also for bf16 weights), or returned if there is no buffer. grad
+// and x are operands.
 Tensor weight_gradient(const Tensor& weight, const Tensor& grad, const Tensor& x, bool transposed = false);
 
-// The sum over rows of grad [T, out], the gradient of the bias; accumulated or returned likewise.
+// The sum over rows of grad [T, out], the gradient of the bias; accumulated or returned like weight_gradient.
 Tensor bias_gradient(const Tensor& bias, const Tensor& grad);
 
 }  // namespace stretto::nn

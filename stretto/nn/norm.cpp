@@ -31,8 +31,8 @@ void restore_scalars(AutogradContext* context, kernels::Norm& norm) {
   norm.after = {p[1], static_cast<uint64_t>(key[1])};
 }
 
-// Tensors that may be undefined, which autograd does not accept: a function takes the defined ones as a list,
-// and flags that mark them.
+// Tensors that may be undefined. Autograd does not accept those, so a function takes a list of the defined
+// ones and flags that mark them.
 class Optional {
  public:
   Optional(std::initializer_list<Tensor> all) {
@@ -49,7 +49,8 @@ class Optional {
   c10::List<bool> present_;
 };
 
-// Their places: of each the number of its input, the first of the list being `first`; 0 if it is missing.
+// Returns for each tensor the index of its input, where the list begins at input `first`; 0 if it is
+// undefined.
 std::vector<size_t> inputs_of(const c10::List<bool>& present, size_t first) {
   std::vector<size_t> inputs;
   for (const bool is_present : present) inputs.push_back(is_present ? first++ : 0);
@@ -60,7 +61,7 @@ Tensor at_input(at::TensorList given, size_t input, size_t first) {
   return input == 0 ? Tensor() : given[input - first];
 }
 
-// `given`: weight and, except of RMSNorm, offset.
+// `given`: weight and, except for RMSNorm, offset.
 struct NormDropoutFunction : torch::autograd::Function<NormDropoutFunction> {
   static Tensor forward(AutogradContext* context, const Tensor& x, at::TensorList given, kernels::Norm norm) {
     norm.weight = given[0];
@@ -100,8 +101,8 @@ struct Entry {
   Tensor forward(const Tensor& x) const { return curve ? kernels::activate(*curve, x, bias, factor) : x; }
 };
 
-// norm(residual + dropout(entry(x) W^T + bias)), or without a norm the sum. `parts` of the list: bias, the
-// norm's weight and offset, the entry's bias and factor.
+// norm(residual + dropout(entry(x) W^T + bias)), or the sum itself without a norm. `parts` of the list: bias,
+// the norm's weight and offset, the entry's bias and factor.
 struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
   enum Part : size_t { map_bias, norm_weight, norm_offset, entry_bias, entry_factor };
   static constexpr size_t first_part = 3;  // the inputs before are x, weight and residual
@@ -116,7 +117,7 @@ struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
     const Entry entry = {curve, part(entry_bias), part(entry_factor)};
     const auto result =
         kernels::norm_rows(product(operand(entry.forward(x)), oriented(weight, transposed)), norm);
-    const bool normalises = norm.weight.defined();  // else the sum is not read again
+    const bool normalises = norm.weight.defined();  // otherwise the sum is not needed in backward
     context->save_for_backward({x, weight, norm.bias, norm.weight, norm.offset, entry.bias, entry.factor,
                                 normalises ? result.sum : Tensor(), result.mean, result.rstd, norm.samples,
                                 norm.places});
@@ -142,7 +143,8 @@ struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
     const auto needs = [&](Part which) {
       return inputs[which] > 0 && context->needs_input_grad(inputs[which]);
     };
-    variable_list result(first_part + 4);  // those that are no tensors, and x, weight and residual
+    // null for arguments that are not tensors, then x, weight and residual
+    variable_list result(first_part + 4);
     const auto sum_type = kernels::computed_type(x.scalar_type());
     const ParameterGradient bias_sum(norm.bias, sum_type, needs(map_bias)),
         weight_sum(norm.weight, sum_type, needs(norm_weight)),
@@ -183,7 +185,7 @@ kernels::Norm keyed_by(const PackedLayout& layout, double eps) {
   return norm;
 }
 
-// norm(residual + dropout(entry(x) W^T + b)); without a weight in `parameters` the sum.
+// norm(residual + dropout(entry(x) W^T + b)); the sum itself if `parameters` has no weight.
 Tensor linear_norm(const Tensor& x, const Affine& map, const Tensor& residual,
                    const NormParameters& parameters, const Entry& entry, double p, uint64_t site,
                    const PackedLayout& layout, const Context& context) {

@@ -11,8 +11,8 @@ namespace stretto::nn {
 
 namespace {
 
-// Throws if a sample has several sequences: without places, positions are used as places, which is right for
-// samples of one sequence only.
+// Throws if a sample has several sequences. Without places, positions are used as places, which is correct
+// only for samples of one sequence.
 void require_a_sample_per_sequence(const Tensor& sample_of_sequence) {
   const Tensor samples = sample_of_sequence.to(at::kCPU);
   std::map<int64_t, int64_t> sequence_of;

@@ -12,15 +12,15 @@ namespace stretto::nn {
 struct PackedLayout {
   // [B + 1] int64: sequence b is rows cu_seqlens[b] .. cu_seqlens[b + 1]; later rows are padding.
   Tensor cu_seqlens;
-  Tensor position_ids;        // [T] int64: position of each token in its sequence
-  Tensor samples;             // [T] int64: dataset index of each token's sample
-  Tensor places;              // [T] int64: each token's row in its sample, which keys dropout
+  Tensor position_ids;  // [T] int64: position of each token in its sequence
+  Tensor samples;       // [T] int64: dataset index of each token's sample
+  Tensor places;        // [T] int64: index of each token's row in its sample, which selects its dropout mask
   Tensor sample_of_sequence;  // [B] int64
-  Tensor first_places;        // [B] int64: the place of each sequence's position 0
+  Tensor first_places;        // [B] int64: the place of each sequence's position 0 (see places)
   int64_t batch = 0;          // B
   int64_t tokens = 0;         // T
   int64_t max_length = 0;     // length of the longest sequence
-  bool are_last = false;      // the rows are the last ones of longer sequences
+  bool are_last = false;      // the rows are the last rows of longer sequences
 
   // Reads the batch's cu_seqlens, position_ids, samples and places. Throws DataError if they are
   // inconsistent, or if places are missing although two sequences belong to one sample.
@@ -55,16 +55,17 @@ struct Context {
   Kernels kernels = Kernels::fast;
   int64_t recompute_every = 0;  // activations of every n-th block are recomputed in backward; 0: none
 
-  // Causal self-attention adds the keys and values of the batch's rows to those of earlier passes and attends
-  // to all of these (nn/key_value_cache.h); null: to those of the batch. Not in training.
+  // With a cache, causal self-attention adds the keys and values of the batch's rows to those of earlier
+  // passes and attends to all of them (nn/key_value_cache.h); null: it attends to those of the batch. Not for
+  // training.
   KeyValueCache* cache = nullptr;
 
   bool recomputes(int64_t block) const { return recompute_every > 0 && block % recompute_every == 0; }
 
-  // Whether stretto's kernels are used for x, of any shape.
+  // Whether stretto's kernels are used for x, which may have any shape.
   bool fast(const Tensor& x) const;
 
-  // The dropout of site `site` with probability p: none unless training. Throws ConfigError unless
+  // The dropout of site `site` with probability p; it does nothing unless training. Throws ConfigError unless
   // 0 <= p < 1.
   kernels::Dropout dropout(double p, uint64_t site) const;
 };

@@ -9,19 +9,19 @@
 
 namespace stretto::nn {
 
-// The values of a module's parameters that a source has, under their names in the module, where no engine
-// gives them memory. All throw DataError where the source's tensor has another shape.
+// Set the values of a module's parameters from a source that has tensors of the same names, without an
+// engine. All throw DataError if a tensor of the source has another shape.
 
-// Reads them into the parameters, which keep their dtype and device. A parameter that is whole here shares
-// the source's memory, if that has its dtype and device.
+// Reads the source's tensors into the parameters, which keep their dtype and device. A parameter that is not
+// sharded shares the source's memory if dtype and device are equal.
 void fill_parameters(torch::nn::Module& module, const TensorSource& source);
 
-// The same of one parameter.
+// Sets the values of one parameter in the same way.
 void fill_parameter(const std::string& name, const Tensor& parameter, const TensorLayout& layout,
                     const TensorSource& source);
 
-// Frees their memory, and moves the parameters to `device` without values: one element stands for all until
-// the source is read.
+// Frees the memory of the parameters and moves them to `device` without values: a single element stands for
+// all of them until the source is read.
 void drop_values(torch::nn::Module& module, const TensorSource& source, at::Device device);
 
 }  // namespace stretto::nn

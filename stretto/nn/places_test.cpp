@@ -43,7 +43,7 @@ Batch packed(const std::vector<Sequence>& sequences, bool with_places) {
   return batch;
 }
 
-// The mask by which existing checkpoints were trained.
+// Returns the mask with which existing checkpoints were trained.
 double expected(int64_t sample, int64_t place, int64_t head, int64_t column) {
   const auto bits = static_cast<uint64_t>(sample);
   const auto words =
@@ -100,8 +100,9 @@ void expect_masks(const PackedLayout& layout, const std::vector<Sequence>& seque
   }
 }
 
-// In all bundled models each sample is one sequence, and its positions are the places, given or not.
-TEST(Places, MasksOfSamplesOfOneSequenceAreThoseOfTheirPositions) {
+// In all bundled models each sample is one sequence, whose places equal its positions, whether places are
+// given or not.
+TEST(Places, MasksOfSamplesOfOneSequenceDependOnPositions) {
   const std::vector<Sequence> samples = {{7, 3, 0}, {int64_t{1} << 40, 2, 0}, {0, 5, 0}};
   for (const Kernels kernels : {Kernels::fast, Kernels::reference}) {
     for (const bool with_places : {false, true})

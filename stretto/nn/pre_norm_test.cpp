@@ -4,8 +4,8 @@
 #include "stretto/nn/layers.h"
 #include "stretto/nn/rotary.h"
 
-// The functions of pre-norm layers: stretto's kernels and ATen's operators give equal results and gradients,
-// which are those of the parts put together by hand.
+// Tests the functions of pre-norm layers: stretto's kernels and ATen's operators give equal results and
+// gradients, which also equal the composition of simpler functions.
 namespace stretto::nn {
 namespace {
 
@@ -27,7 +27,7 @@ Batch packed_batch_of(const std::vector<int64_t>& lengths) {
 
 Tensor leaf_of(at::IntArrayRef sizes) { return at::randn(sizes, at::kDouble).requires_grad_(); }
 
-// function(context) with both kinds of kernels, and gradients of the leaves that are defined.
+// Returns the output of function(context) and the gradients of the defined leaves, for each kind of kernel.
 template <class Function>
 std::vector<std::vector<Tensor>> with_both_kernels(const std::vector<Tensor>& leaves,
                                                    const Function& function, bool training = true) {
@@ -109,7 +109,7 @@ TEST(Norm, EqualsLayerNormAndRmsNorm) {
   EXPECT_TRUE(at::allclose(rms[0].back(), at::rms_norm(x, {6}, weight, 1e-3)));
 }
 
-// Gradients of a transposed weight go to its buffer as they lie there.
+// The gradient of a transposed weight is added to its buffer, which has the transposed layout.
 TEST(Linear, ATransposedWeightAddsToItsBuffer) {
   Linear plain(3, 4), turned(3, 4, {.bias = false, .transposed = true});
   plain.weight.detach().normal_();
@@ -126,8 +126,8 @@ TEST(Linear, ATransposedWeightAddsToItsBuffer) {
   EXPECT_TRUE(at::allclose(buffer - 1, plain.weight.grad().t()));
 }
 
-// One tensor that holds queries, keys and values side by side, and its gradient.
-TEST(Attention, OfJoinedRowsEqualsThatOfParts) {
+// Queries, keys and values are columns of one tensor, which gets one gradient.
+TEST(Attention, OneTensorEqualsThreeTensors) {
   const PackedLayout layout(packed_batch_of({3, 1, 4}));
   const Tensor qkv = leaf_of({8, 3 * 2 * 5});
   const AttentionRule rule = {.causal = true, .window = 3, .scale = 0.3};
@@ -143,7 +143,7 @@ TEST(Attention, OfJoinedRowsEqualsThatOfParts) {
   expect_close(joined[0], parts[0]);
 }
 
-TEST(Rotary, TurnsRowsWithBothKernels) {
+TEST(Rotary, RotatesRowsWithBothKernels) {
   const Tensor x = leaf_of({8, 2, 6}), angles = at::randn({8, 2}, at::kDouble);
   const Rotation rotation = {angles.cos(), angles.sin()};
   const auto turned =

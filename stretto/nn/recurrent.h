@@ -15,10 +15,11 @@ struct StepOrder {
   // cu_seqlens [B + 1], as in PackedLayout; sequences may be empty.
   explicit StepOrder(const Tensor& cu_seqlens);
 
-  Tensor rows;         // [rows of all sequences] int64
-  Tensor batch_sizes;  // [longest sequence] int64 on the CPU: sequences that have that many rows
-  Tensor sequences;    // [sequences that are not empty] int64, longest first
-  int64_t count = 0;   // B
+  Tensor rows;  // [rows of all sequences] int64
+  // [longest sequence] int64 on the CPU: the number of sequences with at least that many rows
+  Tensor batch_sizes;
+  Tensor sequences;   // [sequences that are not empty] int64, longest first
+  int64_t count = 0;  // B
 };
 
 struct RecurrentOptions {

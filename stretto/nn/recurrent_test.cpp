@@ -39,7 +39,7 @@ void fill_randomly(const torch::nn::Module& module) {
 class RecurrentCells : public ::testing::TestWithParam<std::tuple<RecurrentOptions::Cell, bool, int64_t>> {};
 
 // Each sequence gives the same result as torch's layer on that sequence alone, forward and backward.
-TEST_P(RecurrentCells, PackedSequencesAreThoseOfTorchOneByOne) {
+TEST_P(RecurrentCells, PackedSequencesEqualTorchOnEachAlone) {
   const auto& [cell, bidirectional, layers] = GetParam();
   Recurrent layer({.cell = cell, .input = 5, .hidden = 4, .layers = layers, .bidirectional = bidirectional});
   layer.to(at::kDouble);
@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(All, RecurrentCells,
                                                               RecurrentOptions::Cell::gru),
                                             ::testing::Bool(), ::testing::Values(1, 2)));
 
-TEST(Recurrent, LastStatesAreThoseAtBothEnds) {
+TEST(Recurrent, LastStatesAreAtBothEnds) {
   Recurrent layer({.input = 5, .hidden = 4});
   layer.to(at::kDouble);
   fill_randomly(layer);

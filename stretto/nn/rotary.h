@@ -4,14 +4,14 @@
 
 namespace stretto::nn {
 
-// The angles by which the heads of each row are turned, as cosines and sines [T, R / 2] in fp32 (fp64 of fp64
-// models); undefined: rows are not turned.
+// The angles by which the heads of each row are rotated, as cosines and sines [T, R / 2] in fp32 (fp64 for
+// fp64 models); undefined: no rotation.
 struct Rotation {
   Tensor cosines = {}, sines = {};
 };
 
-// Rotary position embedding (Su et al. 2021): of each head of x [T, heads, D] the columns i and R / 2 + i are
-// turned by the angle i of the row, for i < R / 2. Columns from R on stay.
+// Rotary position embedding (Su et al. 2021): in each head of x [T, heads, D], the columns i and R / 2 + i
+// are rotated by the row's angle i, for i < R / 2. The columns from R on are unchanged.
 Tensor rotate(const Tensor& x, const Rotation& rotation, const Context& context);
 
 }  // namespace stretto::nn

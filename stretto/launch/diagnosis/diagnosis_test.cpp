@@ -100,14 +100,14 @@ TEST(Hang, DifferentCallsAreNamed) {
                       "rank 1 waits in all_gather [1024] float32 #17"));
 }
 
-TEST(Hang, ALostMessageIsNobodysFault) {
+TEST(Hang, NoRankIsBlamedForALostMessage) {
   FlightRecord record = one_waits();
   record.ranks[1].last_calls.push_back(waiting(all_reduce(17, 5.05)));
   EXPECT_THAT(diagnose_hang(record, 5).value(),
               has_all("no rank on node7", "5.1 s", std::string("ranks 0, 1 wait in ") + call_17));
 }
 
-TEST(Hang, ComputingIsNoHang) {
+TEST(Hang, ComputingIsNotAHang) {
   FlightRecord record = one_waits();
   record.ranks[0].last_calls.back().waiting_for.reset();  // the call has begun, and the rank computes
   EXPECT_EQ(diagnose_hang(record, 1), std::nullopt);
@@ -121,7 +121,7 @@ TEST(Hang, ProgramsWithoutARecordAreNotJudged) {
   EXPECT_EQ(diagnose_hang(record, 5), std::nullopt);
 }
 
-TEST(Hang, ARankThatHasNotJoinedIsNamedWhereTheProgramKeepsRecords) {
+TEST(Hang, ARankThatHasNotJoinedIsNamedIfTheProgramKeepsRecords) {
   FlightRecord record = one_waits();
   record.ranks[0].last_calls.clear();
   record.ranks[1] = {.rank = 1, .state = "T", .progress_ago = 6};
@@ -161,7 +161,7 @@ TEST(Hang, RanksWhoseProgramsDoNotStartAreNamedTogether) {
   EXPECT_EQ(diagnose_hang(read, 5), diagnose_hang(record, 5));
 }
 
-TEST(Hang, LongWorkOfRankZeroIsNoHangAndIsNamed) {
+TEST(Hang, LongWorkOfRankZeroIsNotAHangAndIsNamed) {
   FlightRecord record = one_waits();
   record.ranks[1].last_calls.clear();
   record.ranks[0].last_calls = {{.operation = "work", .shape = "tokenising", .started_ago = 400}};
@@ -206,7 +206,7 @@ TEST(Differences, TheFirstOfEachGroupIsReported) {
                                   "rank 0 called all_reduce [8] float32 #17", "group world")));
 }
 
-TEST(Differences, CallsThatHaveLeftTheRecordAreNoDifference) {
+TEST(Differences, CallsThatHaveLeftTheRecordAreNotADifference) {
   FlightRecord record = one_waits();
   record.ranks[0].last_calls = {all_reduce(3, 9)};
   record.ranks[1].last_calls = {all_reduce(4, 8)};
@@ -256,7 +256,7 @@ class RecordFile : public ::testing::Test {
   std::string path_ = folder_.path() / "flight_record.json";
 };
 
-TEST_F(RecordFile, ComesBackEqual) {
+TEST_F(RecordFile, IsReadBackEqual) {
   FlightRecord record = one_waits();
   record.ranks[0].last_calls[0].failed = true;
   record.ranks[0].last_calls[1].group = "\xff odd \"name\"";
@@ -284,7 +284,7 @@ TEST_F(RecordFile, EarlierVersionsHaveFewerKeys) {
   EXPECT_THAT(refusal(earlier.dump()), AllOf(HasSubstr("rank 1: the file is broken"), HasSubstr("'pid'")));
 }
 
-TEST_F(RecordFile, MalformedOnesAreRefused) {
+TEST_F(RecordFile, MalformedFilesAreRefused) {
   const std::string good = to_json(one_waits());
   EXPECT_THAT(refusal(good.substr(0, good.size() / 2)), HasSubstr(path_));
   EXPECT_THAT(refusal(""), HasSubstr(path_));
