@@ -28,7 +28,7 @@ using testing::UnorderedElementsAre;
 struct Layer {
   std::string name;  // its folder below the root
   std::set<std::string> uses;
-  std::set<std::string> test_uses;  // further ones, by its tests
+  std::set<std::string> test_uses;  // further layers that its tests use
 };
 
 std::set<std::string> words(std::string_view text) {
@@ -82,7 +82,7 @@ std::string layer_of(std::string_view path, const std::vector<Layer>& layers) {
 
 bool is_source(const fs::path& path) { return path.extension() == ".h" || path.extension() == ".cpp"; }
 
-// Whether the file is a test, or included by tests only.
+// Whether the file is a test, or is included by tests only.
 bool is_test(const fs::path& path) {
   std::string stem = path.stem().string();
   return stem.ends_with("_test") || stem.ends_with("_support") || stem.ends_with("_fixture");
@@ -221,7 +221,7 @@ TEST_F(SyntheticTree, AnIncludeFromAboveIsNamedWithFileAndLine) {
   EXPECT_THAT(check(kLayers), ElementsAre(HasSubstr("low/thing.cpp:3: layer low may not use layer high")));
 }
 
-TEST_F(SyntheticTree, AngleBracketsAndTestsAreNoWayAround) {
+TEST_F(SyntheticTree, AngleBracketsAndTestsAreCheckedToo) {
   write("low/thing_test.cpp", "#include <stretto/middle/thing.h>\n");
   EXPECT_THAT(check(kLayers),
               ElementsAre(HasSubstr("low/thing_test.cpp:1: layer low may not use layer middle")));
@@ -247,7 +247,7 @@ TEST_F(SyntheticTree, LayersThatTestsUseAreClosedToOtherSources) {
                            "tests of layer high include nothing of middle, which its TEST_USES lists"));
 }
 
-TEST_F(SyntheticTree, AFolderInsideOfALayerCanBeALayerOfItsOwn) {
+TEST_F(SyntheticTree, AFolderInsideALayerCanBeALayer) {
   write("low/inner/README.md", "about");
   write("low/inner/thing.h", "#include \"stretto/low/thing.h\"\n");
   write("high/inner.cpp", "#include \"stretto/low/inner/thing.h\"\n");

@@ -1,5 +1,5 @@
-// Messages of a library name members of options structs, which callers know. Only the layers that read
-// recipes and command lines know keys and flags, and pass these names down (base/option_names.h).
+// Messages of a library name members of options structs, which its callers know. Only the layers that read
+// recipes and command lines know keys and flags, and pass these names to libraries (base/option_names.h).
 #include <algorithm>
 #include <cctype>
 #include <filesystem>

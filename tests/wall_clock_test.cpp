@@ -15,20 +15,20 @@ namespace stretto {
 namespace {
 
 const std::set<std::string> shows_time = {
-    "base/clock.h",                        // seconds_since_1970() and log_time(), for those that follow
+    "base/clock.h",                        // seconds_since_1970() and log_time(), for the sources below
     "base/clock.cpp",                      // the same
     "base/log.cpp",                        // the times of log lines
     "launch/output/rank_output.cpp",       // the times of log lines
     "launch/supervise.cpp",                // when a flight record was taken
-    "programs/stretto/checkpoints.cpp",    // when each was saved
+    "programs/stretto/checkpoints.cpp",    // when each checkpoint was saved
     "programs/stretto/flair_results.cpp",  // the times of log lines
-    "programs/stretto/top.cpp",            // how old the state shown is
+    "programs/stretto/top.cpp",            // the age of the displayed state
     "report/page.cpp",                     // when a page was written
     "track/metrics_log.cpp",               // when values were recorded
     "track/mlflow_sender.cpp",             // the same
     "track/status_file.cpp",               // when the state was written
     "track/tensorboard.cpp",               // when values were recorded
-    "track/track_test.cpp",                // compared with what was recorded
+    "track/track_test.cpp",                // compares with recorded values
 };
 
 std::vector<std::string> reads_wall_clock(std::string_view text) {
@@ -41,7 +41,7 @@ std::vector<std::string> reads_wall_clock(std::string_view text) {
   return lines;
 }
 
-TEST(WallClock, IsShownButDecidesNothing) {
+TEST(WallClock, IsOnlyDisplayed) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(SOURCE_FOLDER)) {
     const std::filesystem::path& path = entry.path();
     if (path.extension() != ".h" && path.extension() != ".cpp") continue;

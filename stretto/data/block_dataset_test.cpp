@@ -75,8 +75,8 @@ int64_t own_kilobytes() {
   return 0;
 }
 
-// A thousand million blocks: asking each for its length, once, would take seconds, and an index of all
-// gigabytes.
+// With a thousand million blocks, reading the length of each would take seconds, and an index of all would
+// take gigabytes.
 TEST(BlockDataset, TimeAndMemoryDoNotDependOnTheNumberOfBlocks) {
   const int64_t count = 1'000'000'000;
   const BlockDataset dataset(std::make_shared<NumberedBlocks>(4 * count - 1));

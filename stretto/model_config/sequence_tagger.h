@@ -28,7 +28,7 @@ struct SequenceTaggerConfig {
   int64_t vocab_size = 0;         // of the words
   int64_t word_dimensions = 100;  // 0: words are known by their characters only
   bool train_words = true;
-  std::string characters;              // those known; "": words are known by their vectors only
+  std::string characters;              // the known characters; "": words are known by their vectors only
   int64_t character_dimensions = 25;   // of a character's vector
   int64_t character_hidden_size = 25;  // of each direction of the LSTM over a word's characters
   bool reproject_embeddings = true;    // a linear map of the words' vectors

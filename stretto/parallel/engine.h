@@ -44,13 +44,13 @@ struct StateNames {
 //   engine.step({rates, 1 / count});              scales, updates, zeroes the gradients
 class Engine {
  public:
-  // Moves the module's parameters into an arena. Their values, equal on all ranks of Axes::sum, are the first
-  // rank's: from `values` those that it has, else those of the module; buffers likewise are those of the
-  // module. Each rank reads what it holds, a few parameters at a time, so that a model is never in memory as
-  // a whole where a strategy shards it. `mesh` must outlive the engine. The module must not be moved or given
-  // further parameters afterwards. Without an optimizer, the caller steps the parameters. Collective. Throws
-  // ConfigError for parameters that cannot be trained, and if `optimizer` does not support the strategy's
-  // sharding.
+  // Moves the module's parameters into an arena and gives them the same values on all ranks of Axes::sum: the
+  // values in `values`, and rank 0's values in the module for parameters that `values` does not have. Buffers
+  // get rank 0's values in the module. Each rank reads only the shard that it owns, a few parameters at a
+  // time, so that a model that a strategy shards is never in memory as a whole. `mesh` must outlive the
+  // engine. The module must not be moved or given further parameters afterwards. Without an optimizer, the
+  // caller steps the parameters. Collective. Throws ConfigError for parameters that cannot be trained, and if
+  // `optimizer` does not support the strategy's sharding.
   Engine(torch::nn::Module& module, const Mesh& mesh, const EngineOptions& options,
          std::unique_ptr<optim::Optimizer> optimizer, const TensorSource* values = nullptr);
   ~Engine();
@@ -59,9 +59,9 @@ class Engine {
 
   // --- backward: see backward.h
 
-  // Counts the uses by a backward from `loss`; none if it is undefined. Leaves of its graph that are not
-  // parameters of this engine are appended to `others`. Throws Error if a sparse table is used other than by
-  // lookup.
+  // Counts how often a backward from `loss` uses each parameter; an undefined loss uses none. Leaves of its
+  // graph that are not parameters of this engine are appended to `others`. Throws Error if a sparse table is
+  // used other than by lookup.
   GradientUses uses(const Tensor& loss, std::vector<Tensor>* others = nullptr) const;
   // Throws Error inside of another backward, and after one with Reduce::last until finish().
   [[nodiscard]] Backward open(GradientUses uses, Reduce reduce);

@@ -8,9 +8,10 @@
 
 namespace stretto::parallel {
 
-// The first values of a module's parameters, equal on all ranks of a group: those of rank 0. Each rank reads
-// the elements that it holds. Ranks with the same files or seed agree already, and comparing hashes is faster
-// than broadcasting: only rank 0 reads all elements, each rank's in turn, to compare them.
+// Gives a module's parameters the same initial values on all ranks of a group: those of rank 0. Each rank
+// reads only the elements that it owns. Ranks with the same files or seed have the same values already, and
+// comparing hashes is faster than broadcasting; to compare them, rank 0 also reads the elements of every
+// other rank, one rank at a time.
 class FirstValues {
  public:
   // `source`: the values of the parameters that it has; the other parameters, or all if it is null, have

@@ -71,8 +71,7 @@ class Collector {
     if (!seen_.insert(tensor.unsafeGetTensorImpl()).second) {
       for (NamedParameter& known : result.trainable) {
         if (!known.tensor.is_same(tensor)) continue;
-        known.sparse = false;  // tied: not used for lookup only
-        known.is_hidden_matrix &= in_block;
+        known.sparse = false;  // a tied table is not only looked up
         if (known.unit != unit) known.unit = "";
       }
       return;

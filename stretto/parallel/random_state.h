@@ -25,7 +25,7 @@ bool has_torch_dropout(const torch::nn::Module& module);
 // table.
 class RandomState {
  public:
-  // `rank` of `ranks`, which save a table.
+  // `rank`: of this process; `ranks`: the number of ranks that save the table together.
   RandomState(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
 
   // The entry refers to memory of this object.

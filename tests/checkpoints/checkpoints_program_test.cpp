@@ -9,7 +9,7 @@
 #include "stretto/checkpoint_format/folder.h"
 #include "stretto/checkpoint_format/run_lock.h"
 
-// `stretto checkpoints ls|verify|rm` on folders like those of a run.
+// Tests `stretto checkpoints ls|verify|rm` on folders like those of a run.
 namespace stretto {
 namespace {
 
@@ -30,7 +30,7 @@ class CheckpointsProgram : public ::testing::Test {
     return checkpoint_format::checkpoint_path(folder(), step);
   }
 
-  // A checkpoint of one tensor of eight bytes behind a header of four.
+  // A checkpoint of one tensor of eight bytes after a header of four.
   void add(int64_t step, std::optional<double> score = std::nullopt) const {
     make_folders(checkpoint(step));
     write_file_atomic(checkpoint(step) / file_name, "head12345678");
@@ -61,7 +61,7 @@ class CheckpointsProgram : public ::testing::Test {
   TempFolder temp_;
 };
 
-TEST_F(CheckpointsProgram, AreListed) {
+TEST_F(CheckpointsProgram, CheckpointsAreListed) {
   add(5);
   add(10, 0.875);
   const ShellResult result = checkpoints("ls " + run().string());
@@ -72,7 +72,7 @@ TEST_F(CheckpointsProgram, AreListed) {
                            "10 +[-0-9]+ [:0-9]+ +2 +[0-9]+ B +accuracy 0.875 +[^ ]+/step-00000010\n"));
 }
 
-TEST_F(CheckpointsProgram, TheRunItsFolderAndOneCheckpointAreUnderstood) {
+TEST_F(CheckpointsProgram, RunsFoldersAndSingleCheckpointsAreAccepted) {
   for (const int64_t step : {1, 2}) add(step);
   for (const auto& name : {run().string(), folder().string(), folder().string() + "/"}) {
     EXPECT_EQ(checkpoints("verify " + name).out, "step 1: valid\nstep 2: valid\n") << name;
@@ -119,7 +119,7 @@ TEST_F(CheckpointsProgram, AreRemovedByStepOrAge) {
   EXPECT_EQ(remove("--keep-last 2").out, "nothing to remove: found 2 checkpoints\n");
 }
 
-TEST_F(CheckpointsProgram, TheOnlyWholeOneStaysUnlessAllAreMeant) {
+TEST_F(CheckpointsProgram, TheOnlyWholeCheckpointIsKeptWithoutAll) {
   for (const int64_t step : {1, 2, 3}) add(step);
   damage(2);
   damage(3);
@@ -131,11 +131,11 @@ TEST_F(CheckpointsProgram, TheOnlyWholeOneStaysUnlessAllAreMeant) {
   }
   EXPECT_EQ(remove("--step 3").exit_code, 0);
   EXPECT_EQ(checkpoints("rm " + folder().string() + " --all").exit_code,
-            0);  // as a refused `resume: false` says it
+            0);  // as the message about `resume: false` suggests
   EXPECT_THAT(steps(), IsEmpty());
 }
 
-TEST_F(CheckpointsProgram, AllTakesWhatInterruptedSavesLeft) {
+TEST_F(CheckpointsProgram, AllRemovesPartialCheckpointsToo) {
   add(5);
   for (const char* name : {"step-00000007.partial", "step-00000004.removing"}) {
     make_folders(folder() / name);
@@ -154,7 +154,7 @@ TEST_F(CheckpointsProgram, AllTakesWhatInterruptedSavesLeft) {
   EXPECT_THAT(remove("--all").err, HasSubstr("holds no checkpoints"));
 }
 
-TEST_F(CheckpointsProgram, AllIsRefusedWhileARunGoesOn) {
+TEST_F(CheckpointsProgram, AllIsRefusedDuringARun) {
   add(5);
   make_folders(folder() / "step-00000007.partial");
   {
@@ -169,7 +169,7 @@ TEST_F(CheckpointsProgram, AllIsRefusedWhileARunGoesOn) {
   EXPECT_EQ(remove("--all").exit_code, 0);
 }
 
-TEST_F(CheckpointsProgram, WhatIsNotThereIsSaid) {
+TEST_F(CheckpointsProgram, MissingCheckpointsAreReported) {
   const ShellResult none = checkpoints("ls " + run().string());
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_THAT(none.err, has_all(run().string() + " holds no checkpoints", "output folder of a run"));
@@ -184,7 +184,7 @@ TEST_F(CheckpointsProgram, WhatIsNotThereIsSaid) {
   EXPECT_THAT(steps(), ElementsAre(5, 7));
 }
 
-TEST_F(CheckpointsProgram, WhatToRemoveMustBeSaid) {
+TEST_F(CheckpointsProgram, WhatToRemoveMustBeGiven) {
   for (const int64_t step : {1, 2}) add(step);
   for (const auto& [which, message] :
        {std::pair("", "Exactly 1 option from [--step,--all,--keep-last] is required"),

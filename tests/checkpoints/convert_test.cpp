@@ -4,7 +4,7 @@
 
 #include "stretto/base/files.h"
 
-// `stretto convert` on the checkpoints of real runs.
+// Tests `stretto convert` on the checkpoints of real runs.
 namespace stretto {
 namespace {
 
@@ -51,7 +51,7 @@ TEST_F(ConvertProgram, TheModelFolderIsThatOfTheRun) {
                workspace_.read("ddp/model/model.safetensors"));
 }
 
-TEST_F(ConvertProgram, ShardedFoldersAreReadWhereverModelFoldersAre) {
+TEST_F(ConvertProgram, ShardedFoldersAreReadLikeModelFolders) {
   train("run");
   converts("run whole");
   converts("run shards --max-shard-size 6KB");
@@ -69,7 +69,7 @@ TEST_F(ConvertProgram, ShardedFoldersAreReadWhereverModelFoldersAre) {
   EXPECT_EQ(workspace_.losses("from-shards"), workspace_.losses("from-whole"));
 }
 
-// The weights of a checkpoint, exported and put back, continue the run bit for bit.
+// A checkpoint's weights that are exported and imported again continue the run bitwise.
 TEST_F(ConvertProgram, ARunResumesFromAConvertedCheckpoint) {
   train("run", "training.strategy=zero1");
   converts("run/checkpoints/step-00000004 exported --max-shard-size 6KB");

@@ -5,8 +5,8 @@
 #include "stretto/base/files.h"
 #include "stretto/checkpoint_format/folder.h"
 
-// Checkpoints that an earlier version wrote are resumed to the losses that it went on to log. Both are
-// committed; scripts/make_golden_checkpoints.py describes them.
+// Checkpoints of an earlier version are resumed, and the losses equal those that this version logged
+// afterwards. Both are committed; scripts/make_golden_checkpoints.py describes them.
 namespace stretto {
 namespace {
 
@@ -14,15 +14,16 @@ using ::testing::HasSubstr;
 
 struct Case {
   const char* name;
-  // Largest relative difference of a loss or gradient norm. The build that wrote the checkpoint has none on 2
-  // ranks. Other ranks, and ATen's operators without vector instructions in place of stretto's kernels, gave
-  // up to 3.1e-7 in fp32 and 0.015 in bf16; another momentum, beta or seed gives more than 0.08.
+  // The largest accepted relative difference of a loss or gradient norm. The build that wrote the checkpoint
+  // has none on 2 ranks. With another number of ranks, or with ATen's operators without vector instructions
+  // instead of stretto's kernels, differences were up to 3.1e-7 in fp32 and 0.015 in bf16; with another
+  // momentum, beta or seed they exceed 0.08.
   double tolerance;
 };
 
 class GoldenCheckpoint : public ::testing::TestWithParam<std::tuple<Case, int>> {};
 
-TEST_P(GoldenCheckpoint, IsResumedToTheLossesOfTheRunThatWroteIt) {
+TEST_P(GoldenCheckpoint, IsResumedWithTheLossesOfItsRun) {
   const auto [golden, ranks] = GetParam();
   const TempFolder folder;
   std::filesystem::copy(GOLDEN_CHECKPOINTS, folder.path(), std::filesystem::copy_options::recursive);

@@ -6,8 +6,8 @@
 #include "stretto/base/hash.h"
 #include "stretto/checkpoint_format/folder.h"
 
-// read_checkpoint.py was written from docs/guide/checkpoints.md alone: what it cannot read, the guide does
-// not describe.
+// read_checkpoint.py was written from docs/guide/checkpoints.md alone: if it cannot read a checkpoint, the
+// guide is incomplete.
 namespace stretto {
 namespace {
 
@@ -56,8 +56,8 @@ TEST_F(Reader, FindsTheTrainedModelInACheckpointOfEachStrategy) {
   }
 }
 
-// [4, 3] with elements 0 to 11: the left column, and the other columns as two flat shards with a boundary
-// inside a row.
+// A tensor [4, 3] with elements 0 to 11: the left column, and the other columns as two flat shards with a
+// boundary inside a row.
 TEST_F(Reader, PutsPiecesTogether) {
   const std::vector<std::pair<Region, std::vector<int32_t>>> pieces = {
       {{{0, 0}, {4, 1}, 0, 4}, {0, 3, 6, 9}},

@@ -6,7 +6,8 @@
 
 #include "stretto/checkpoint_format/folder.h"
 
-// `resume` determines where a run begins. After a failure, the run resumes from its own checkpoints.
+// `resume` determines where a run begins. After a failure, the run resumes from its latest checkpoint
+// instead.
 namespace stretto {
 namespace {
 
@@ -35,7 +36,7 @@ class Restart : public ::testing::Test {
   std::filesystem::path first_;
 };
 
-TEST_F(Restart, GoesOnWhateverTheFirstLifeBeganFrom) {
+TEST_F(Restart, ContinuesWhateverTheFirstStartBeganFrom) {
   for (const std::string& resume : {std::string("false"), first_.string()}) {
     std::filesystem::remove_all(workspace_.path("run"));
     BackgroundShell run(start(resume) + " --max-restarts 1");
@@ -51,7 +52,7 @@ TEST_F(Restart, GoesOnWhateverTheFirstLifeBeganFrom) {
   }
 }
 
-TEST_F(Restart, TheCommandToGoOnNamesThisRun) {
+TEST_F(Restart, TheCommandToContinueNamesThisRun) {
   BackgroundShell run(start(first_));
   ASSERT_TRUE(eventually([&] { return has_saved(3); })) << run.err();
   ::kill(run.pid(), SIGTERM);

@@ -45,7 +45,8 @@ def configure(source, folder, *options, prefix=PREFIX, **kwargs):
 
 
 def flags_of_package(folder):
-    """How the project that was configured in the folder compiles, without the precompiled headers."""
+    """Returns the compile command of the project that is configured in the folder, without the precompiled
+    headers."""
     words = shlex.split(json.loads((folder / "build/compile_commands.json").read_text())[0]["command"])
     flags = words[next(index for index, word in enumerate(words) if word.startswith("-")):words.index("-o")]
     include = flags.index("-include")
@@ -58,7 +59,7 @@ def flags_of_pkg_config(*options):
 
 
 def public_headers():
-    """Those that stretto.h includes."""
+    """Returns the headers that stretto.h includes."""
     return re.findall(r'^#include "(.*)"', (PREFIX / "include/stretto/stretto.h").read_text(), re.MULTILINE)
 
 
@@ -96,7 +97,7 @@ class InFolder(unittest.TestCase):
 
 class Precompiled(InFolder):
     def test_headers_of_other_projects(self):
-        """With the flags of the package, since the precompiled headers are valid for these alone."""
+        """Uses the package's flags, with which alone the precompiled headers are valid."""
         shutil.rmtree(PRECOMPILED, ignore_errors=True)
         PRECOMPILED.mkdir()
         configure(PROJECT, self.folder)
@@ -108,7 +109,7 @@ class Precompiled(InFolder):
 
 
 class InstallTree(InFolder):
-    def test_programs_say_their_version(self):
+    def test_programs_print_their_version(self):
         version = run(PREFIX / "bin/stretto", "--version", folder=self.folder).strip()
         self.assertIn(f'set(PACKAGE_VERSION "{version}")',
                       (PREFIX / "lib/cmake/stretto/stretto-config-version.cmake").read_text())
@@ -146,7 +147,7 @@ class InstallTree(InFolder):
 
 
 class Packages(InFolder):
-    """The installation as find_package and pkg-config find it."""
+    """Tests the installation through find_package and pkg-config."""
 
     def test_a_project_builds_and_trains(self):
         configure(PROJECT, self.folder)
@@ -156,7 +157,8 @@ class Packages(InFolder):
         self.check_pkg_config(self.folder / "build/CMakeFiles/consumer.dir/consumer.cpp.o")
 
     def check_pkg_config(self, compiled):
-        """Its flags alone find the headers that the project was compiled from, with the same definitions of stretto, and link it."""
+        """The package's flags alone find the headers, define what the library was compiled with, and link
+        it."""
         flags = flags_of_pkg_config("--cflags")
 
         def headers(flags):
@@ -184,7 +186,7 @@ class Packages(InFolder):
         said = configure(PROJECT, self.folder, expect=1, STRETTO_TORCH=str(self.folder / "torch"))
         self.assertRegex(" ".join(said.split()), r"torch is 1\.13\.1, but this stretto was built with 2\.[0-9]+\.[0-9]+; set STRETTO_TORCH")
 
-    def test_saving_lites_optimizer_with_torch_is_refused_in_one_sentence(self):
+    def test_saving_lites_optimizer_with_torch_is_refused_with_one_message(self):
         flags = [*json.loads((PRECOMPILED / "flags.json").read_text()), "-include", PRECOMPILED / "others.h"]
         (self.folder / "program.cpp").write_text("""
             #include <torch/torch.h>
@@ -205,7 +207,7 @@ class Packages(InFolder):
 
 
 class Extending(InFolder):
-    """The programs of examples/extending, built outside of the tree: a model family and a task of one's own."""
+    """The programs of examples/extending, built outside the tree: a model family and a user-defined task."""
 
     @classmethod
     def setUpClass(cls):
@@ -243,7 +245,7 @@ class Extending(InFolder):
         self.assertIn("model.path is required", run(self.build / "build/family", "recipe.yaml", "model={config: null}", folder=self.folder,
                                                     expect=2))
 
-    def test_a_task_of_ones_own(self):
+    def test_a_user_defined_task(self):
         words = "awful poor fair good great".split()
         rows = [f"{stars}\ta {word} {thing}\n" for stars, word in enumerate(words, 1) for thing in ("film", "book")] * 4
         (self.folder / "reviews.tsv").write_text("".join(rows))
@@ -267,7 +269,7 @@ class Extending(InFolder):
         best = (self.folder / "1/predictions.tsv").read_text().splitlines()[-1].split("\t")
         self.assertEqual(best[1], "a great book")
         self.assertGreater(float(best[0]), 4)
-        # What it trained is a classifier to everyone else.
+        # Other programs read its model folder as a classifier.
         said = run(PREFIX / "bin/stretto", "predict", "--model", "1/model", "--text", "a great film", folder=self.folder)
         self.assertIn('"label":"5"', said)
         run_task("star_ratings.most=6", "output=six", "training.max_steps=1")
@@ -282,7 +284,7 @@ class Extending(InFolder):
         said = run(PREFIX / "bin/stretto", "train", "recipe.yaml", "output=x", folder=self.folder, expect=2)
         self.assertIn('task: "star-ratings" is not one of', said)
 
-    def test_an_optimizer_a_schedule_and_a_strategy_of_ones_own(self):
+    def test_a_user_defined_optimizer_schedule_and_strategy(self):
         rows = [f"{word} film\t{label}\n" for word, label in [("good", 1), ("bad", 0)]] * 16
         (self.folder / "reviews.tsv").write_text("text\tlabel\n" + "".join(rows))
         vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film"]
@@ -324,7 +326,7 @@ class NewProject(InFolder):
     def new(self, name, expect=0, prefix=BUILD):
         return run(prefix / "bin/stretto", "new", name, folder=self.folder, expect=expect)
 
-    def test_the_prefix_is_that_of_the_program(self):
+    def test_the_prefix_is_the_programs(self):
         for prefix in BUILD, PREFIX:
             said = self.new(f"of-{prefix.name}", prefix=prefix)
             self.assertIn(f"cmake -B build -DCMAKE_PREFIX_PATH={prefix} && cmake --build build", said)
@@ -339,7 +341,7 @@ class NewProject(InFolder):
         self.assertEqual(sorted(file.name for file in project.iterdir()),
                          [".gitignore", "CMakeLists.txt", "README.md", "recipe.yaml", "train.cpp"])
         self.assertFalse([file for file in project.iterdir() if re.search(r"@[A-Z]+@", file.read_text())])
-        # With `bin` on the PATH, nothing says where stretto is.
+        # With `bin` on the PATH, the location of stretto is not stated anywhere.
         configure(project, project, prefix=None, PATH=f"{BUILD / 'bin'}:{os.environ['PATH']}")
         self.assertIn(f"stretto_DIR:PATH={BUILD}", (project / "build/CMakeCache.txt").read_text())
         run("cmake", "--build", "build", folder=project)
@@ -365,14 +367,15 @@ class NewProject(InFolder):
         self.assertIn("model.width: 0 is out of range", run("build/train", "recipe.yaml", "model.width=0", folder=project,
                                                             expect=2))
 
-        # The program refuses as `stretto train` does, and runs as the ranks of another launcher.
+        # The program refuses bad settings like `stretto train`, and also runs as the ranks of another
+        # launcher.
         self.assertIn("did you mean \"epochs\"?", run("build/train", "recipe.yaml", "--set", "training.epoch=1",
                                                        folder=project, expect=2))
         said = run(BUILD / "bin/stretto", "launch", "-N", "2", "--no-pin", "--", "build/train", "recipe.yaml", "--set",
                    "output=runs/launched", "--set", "training.epochs=1", folder=project)
         self.assertIn("over 2 ranks", said)
 
-    def test_what_exists_is_left_alone(self):
+    def test_existing_files_are_unchanged(self):
         (self.folder / "mine").mkdir()
         (self.folder / "mine/thesis.txt").write_text("all my work")
         self.assertIn("mine: it already exists; choose another name", self.new("mine", expect=2))

@@ -12,7 +12,8 @@
 #include "stretto/base/message_support.h"
 #include "stretto/base/strings.h"
 
-// `stretto data tokenize` and `stretto data inspect` as users call them, also when they are interrupted.
+// Tests `stretto data tokenize` and `stretto data inspect` from the command line, also when they are
+// interrupted.
 namespace stretto {
 namespace {
 
@@ -28,7 +29,7 @@ class CorporaProgram : public testing::Test {
     return path(name);
   }
 
-  // "stretto data tokenize text --tokenizer ... -o OUTPUT" with more options.
+  // Returns the command "stretto data tokenize text --tokenizer ... -o OUTPUT" with further options.
   std::string tokenize(const std::string& output, const std::string& options = "") const {
     return fmt::format("{} data tokenize {} --tokenizer {}/roberta -o {} --shard-tokens 700000 {}",
                        STRETTO_PROGRAM, path("text").string(), GOLDEN_TOKENIZERS, path(output).string(),
@@ -53,7 +54,8 @@ class CorporaProgram : public testing::Test {
       text += random() % 12 == 0 ? "film.\n" : random() % 2 == 0 ? "the " : "review ";
     write("text", text);
   }
-  // Runs `command` to its end in pieces, each ended by `interrupt` after a while; the number of pieces.
+  // Runs `command` repeatedly, each time interrupted by `interrupt` after a while, until it finishes. Returns
+  // the number of runs.
   int run_in_pieces(const std::string& command,
                     const std::function<void(BackgroundShell&, int)>& interrupt) const {
     for (int pieces = 1;; ++pieces) {
@@ -68,11 +70,11 @@ class CorporaProgram : public testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(CorporaProgram, KilledAtAnyMomentItGoesOnToTheSameBytes) {
+TEST_F(CorporaProgram, KilledAtAnyMomentItContinuesToTheSameBytes) {
   write_text(12'000'000);
   ASSERT_EQ(shell(tokenize("whole", "-j 1")).exit_code, 0);
   const auto expected = files_of("whole");
-  // Each kill comes when a little more was written than by the run before.
+  // Each kill comes when slightly more has been written than by the previous run.
   const auto written = [&] {
     uintmax_t bytes = 0;
     std::error_code missing;
@@ -114,7 +116,7 @@ TEST_F(CorporaProgram, TornWritesAndKillsAroundEachWriteChangeNothing) {
   EXPECT_GT(hits, 20);
 }
 
-TEST_F(CorporaProgram, StoppedByASignalItSaysSoAndGoesOn) {
+TEST_F(CorporaProgram, StoppedByASignalItReportsThatAndContinues) {
   write_text(12'000'000);
   ASSERT_EQ(shell(tokenize("whole", "-j 1")).exit_code, 0);
   for (const int signal : {SIGINT, SIGTERM}) {
@@ -135,7 +137,7 @@ TEST_F(CorporaProgram, StoppedByASignalItSaysSoAndGoesOn) {
   }
 }
 
-TEST_F(CorporaProgram, AFullDiskIsOneErrorAndTheSameCommandGoesOn) {
+TEST_F(CorporaProgram, AFullDiskIsOneErrorAndTheSameCommandContinues) {
   write_text(4'000'000);
   ASSERT_EQ(shell(tokenize("whole")).exit_code, 0);
   make_folders(path("disk"));

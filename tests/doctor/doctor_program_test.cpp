@@ -24,7 +24,7 @@ TEST(Doctor, RefusesNoRanks) {
   EXPECT_THAT(result.err, HasSubstr("nproc-per-node: \"0\" is not a whole number from 1 to 4096"));
 }
 
-TEST(Doctor, RefusesMoreRanksThanMemoryHolds) {
+TEST(Doctor, RefusesMoreRanksThanFitInMemory) {
   const ShellResult result = shell(STRETTO_PROGRAM " doctor -N 4096");
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("4096 ranks need at least 1.5 TiB of memory"));

@@ -3,8 +3,8 @@
 #include "stretto/base/json.h"
 #include "stretto/text/tokenizer_files.h"
 
-// vocab.json and merges.txt, separated by NUL. A tokenizer that loads must tokenize, and lose no byte that
-// its vocabulary has.
+// Input: vocab.json and merges.txt, separated by NUL. A tokenizer that loads must tokenize without losing a
+// byte that its vocabulary contains.
 namespace stretto::fuzz {
 
 std::vector<std::string> seeds() {

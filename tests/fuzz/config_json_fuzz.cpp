@@ -5,7 +5,7 @@
 #include "stretto/model_config/bert.h"
 #include "stretto/model_config/config_json.h"
 
-// A model folder's config.json.
+// Input: a model folder's config.json.
 namespace stretto::fuzz {
 
 std::vector<std::string> seeds() {

@@ -4,8 +4,8 @@
 #include "stretto/corpus/squad.h"
 #include "stretto/corpus/tagged.h"
 
-// Files of tagged sentences (CoNLL, JSON Lines) and of questions (SQuAD's JSON, rows), by the input's first
-// byte.
+// Input: a file of tagged sentences (CoNLL, JSON Lines) or of questions (SQuAD's JSON, rows), which the first
+// byte selects.
 namespace stretto::fuzz {
 
 std::vector<std::string> seeds() {

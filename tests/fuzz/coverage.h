@@ -7,7 +7,7 @@ namespace stretto::fuzz {
 // (preset fuzz).
 bool reached_something_new();
 
-// Whether the program is built with it. Call it after an input has run.
+// Whether the program is built with coverage. Call it after an input has run.
 bool measured();
 
 }  // namespace stretto::fuzz

@@ -18,7 +18,7 @@
 
 #include "stretto/base/error.h"
 
-// Bounds the memory for one input, so that an allocation of a length that a file only claims is a finding.
+// Limits the memory for one input, so that allocating a length that a file merely claims is a finding.
 extern "C" const char* __asan_default_options() {  // NOLINT(bugprone-reserved-identifier)
   return "max_allocation_size_mb=1024:allocator_may_return_null=0:handle_abort=1:detect_leaks=0:abort_on_error=0";
 }

@@ -10,7 +10,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/data/feature_file.h"
 
-// A file of samples of two rows with a valid checksum, which is recomputed for each input.
+// Input: a file of samples of two rows with a valid checksum, which is recomputed for each input.
 namespace stretto::fuzz {
 namespace {
 
@@ -141,7 +141,7 @@ void run(const std::string& input) {
   }
   const uint64_t begins = static_cast<uint64_t>(file.size()) * rows + 1;
   require(values * 4 + begins * 8 + header_bytes == forged.size(), "each value belongs to one row");
-  [[maybe_unused]] static volatile int64_t kept;  // so that the reads are made
+  [[maybe_unused]] static volatile int64_t kept;  // makes the compiler keep the reads
   kept = sum;
 }
 

@@ -9,7 +9,8 @@
 
 #include "stretto/cluster/flight_recorder.h"
 
-// The flight record of a faulty rank, read by the launcher, and a foreign file, opened by a rank.
+// Input: the flight record of a faulty rank, which the launcher reads, and a foreign file, which a rank
+// opens.
 namespace stretto::fuzz {
 namespace {
 

@@ -10,8 +10,9 @@
 #include "stretto/base/hash.h"
 #include "stretto/checkpoint_format/manifest.h"
 
-// A checkpoint's manifest with a valid checksum, which is recomputed for each input. The verdict of
-// require_complete() on accepted ones with small tensors is checked element by element and byte by byte.
+// Input: a checkpoint's manifest with a valid checksum, which is recomputed for each input. For accepted
+// manifests with small tensors, the result of require_complete() is checked element by element and byte by
+// byte.
 namespace stretto::fuzz {
 namespace {
 
@@ -47,7 +48,7 @@ void cut(const Region& region, std::vector<Region>& parts, std::mt19937_64& rand
   for (const Region& half : halves) cut(half, parts, random);
 }
 
-// Moves, grows or shrinks the region by one along an axis; its number of elements fits it again.
+// Moves, grows or shrinks the region by one along an axis, and sets its number of elements accordingly.
 void shift(Region& region, std::mt19937_64& random) {
   if (region.extent.empty()) return;
   const size_t axis = random() % region.extent.size();

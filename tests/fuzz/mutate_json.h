@@ -8,8 +8,8 @@
 
 namespace stretto::fuzz {
 
-// One to four random changes of values in `json`: numbers at the edges of their types, other texts and types,
-// a copy of another value, a member or element removed or repeated.
+// Makes one to four random changes to values in `json`: numbers at the limits of their types, other texts and
+// types, a copy of another value, a member or element removed or repeated.
 void change_json(nlohmann::ordered_json& json, std::mt19937_64& random);
 
 // Parses `text` as JSON; nullopt if it is invalid or nested too deeply.

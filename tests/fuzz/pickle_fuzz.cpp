@@ -5,7 +5,7 @@
 #include "stretto/base/utf8.h"
 #include "stretto/weights/pickle.h"
 
-// The pickle of an untrusted pytorch_model.bin.
+// Input: the pickle of an untrusted pytorch_model.bin.
 namespace stretto::fuzz {
 namespace {
 

@@ -3,7 +3,7 @@
 #include "stretto/config/recipe.h"
 #include "stretto/settings/yaml.h"
 
-// A recipe in YAML.
+// Input: a recipe in YAML.
 namespace stretto::fuzz {
 
 std::vector<std::string> seeds() {

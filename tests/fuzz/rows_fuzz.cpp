@@ -5,7 +5,7 @@
 
 #include "stretto/data/reader.h"
 
-// Files of text classification: TSV, CSV and JSON Lines. The input's first byte chooses which, and its
+// Input: a file for text classification (TSV, CSV or JSON Lines). The first byte selects the format and the
 // options.
 namespace stretto::fuzz {
 

@@ -11,7 +11,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/tensor/safetensors.h"
 
-// A .safetensors file: its header decides what memory is read.
+// Input: a .safetensors file, whose header determines which memory is read.
 namespace stretto::fuzz {
 namespace {
 
@@ -81,7 +81,7 @@ void run(const std::string& input) {
     require(tensor.nbytes() <= input.size(), "a tensor lies inside its file");
     hash ^= hash64({static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()});
   }
-  [[maybe_unused]] static volatile uint64_t kept;  // so that the reads are made
+  [[maybe_unused]] static volatile uint64_t kept;  // makes the compiler keep the reads
   kept = hash;
 }
 

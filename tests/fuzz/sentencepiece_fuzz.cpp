@@ -5,8 +5,8 @@
 #include "stretto/base/files.h"
 #include "stretto/text/tokenizer_files.h"
 
-// A SentencePiece model file with its precompiled charsmap; a tokenizer that loads must tokenize. Seeds: the
-// tokenizer of the golden tests.
+// Input: a SentencePiece model file with its precompiled charsmap; a tokenizer that loads must tokenize.
+// Seeds: the tokenizer of the golden tests.
 namespace stretto::fuzz {
 
 std::vector<std::string> seeds() {

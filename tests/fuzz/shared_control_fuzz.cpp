@@ -11,7 +11,7 @@
 #include "stretto/comm/shared_messages.h"
 #include "stretto/comm/store_handle.h"
 
-// The control block of a faulty rank, read by its only peer.
+// Input: the control block of a faulty rank, which its only peer reads.
 namespace stretto::fuzz {
 namespace {
 

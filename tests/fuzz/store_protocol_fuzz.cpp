@@ -5,7 +5,7 @@
 #include "stretto/cluster/secret.h"
 #include "stretto/cluster/store_connection.h"
 
-// Requests of an authenticated client to the rendezvous store, and replies of a server to a client.
+// Input: requests of an authenticated client to the rendezvous store, and replies of a server to a client.
 namespace stretto::fuzz {
 namespace {
 

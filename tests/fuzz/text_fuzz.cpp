@@ -4,8 +4,8 @@
 
 #include "stretto/text/golden_support.h"
 
-// Any bytes as a text, or as a pair of texts, for the tokenizers of the golden tests. The input's first bytes
-// choose the tokenizer, the length to cut to and where the second text begins.
+// Input: any bytes as a text, or as a pair of texts, for the tokenizers of the golden tests. The first bytes
+// select the tokenizer, the length to truncate to and the beginning of the second text.
 namespace stretto::fuzz {
 namespace {
 
@@ -28,7 +28,7 @@ std::vector<std::string> seeds() {
   return inputs;
 }
 
-// Fragments that tokenizers treat in a special way, and random bytes.
+// Fragments that tokenizers treat specially, and random bytes.
 std::string mutate_fields(const std::string& input, std::mt19937_64& random) {
   static const std::vector<std::string> pieces = {
       "[MASK]", "<both>", "<word>", " ",        "\u0301", "\u0323",       "\u4e2d",

@@ -5,7 +5,7 @@
 #include "stretto/token_corpus/json_text.h"
 #include "stretto/token_corpus/manifest.h"
 
-// A corpus's manifest and a line of JSON Lines, by the input's first byte.
+// Input: a corpus's manifest or a line of JSON Lines, which the first byte selects.
 namespace stretto::fuzz {
 
 using token_corpus::Manifest;

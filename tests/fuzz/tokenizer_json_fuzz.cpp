@@ -6,7 +6,7 @@
 #include "stretto/base/json.h"
 #include "stretto/text/tokenizer_files.h"
 
-// tokenizer.json; a tokenizer that loads must tokenize. Seeds: corpus/tokenizer_json.
+// Input: a tokenizer.json; a tokenizer that loads must tokenize. Seeds: corpus/tokenizer_json.
 namespace stretto::fuzz {
 
 std::vector<std::string> seeds() {

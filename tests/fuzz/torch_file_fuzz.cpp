@@ -7,7 +7,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/tensor/pickled_weights.h"
 
-// A pytorch_model.bin: the zip archive and its content.
+// Input: a pytorch_model.bin, both the zip archive and its content.
 namespace stretto::fuzz {
 
 std::vector<std::string> seeds() {
@@ -26,7 +26,7 @@ void run(const std::string& input) {
     const Tensor values = tensor.contiguous();
     hash ^= hash64({static_cast<const char*>(values.const_data_ptr()), values.nbytes()});
   }
-  [[maybe_unused]] static volatile uint64_t kept;  // so that the reads are made
+  [[maybe_unused]] static volatile uint64_t kept;  // makes the compiler keep the reads
   kept = hash;
 }
 

@@ -3,7 +3,8 @@
 #include "stretto/base/files.h"
 #include "stretto/text/tokenizer_files.h"
 
-// vocab.txt, read as cased or uncased by the parity of its size; a tokenizer that loads must tokenize.
+// Input: a vocab.txt, read as cased or uncased depending on the parity of its size; a tokenizer that loads
+// must tokenize.
 namespace stretto::fuzz {
 
 std::vector<std::string> seeds() {

@@ -27,7 +27,7 @@ def blob_hash(content):
 
 
 class Hub:
-    """What the server has and what it was asked."""
+    """The files that the server has, and the requests that it received."""
 
     def __init__(self):
         golden = SOURCE / "tests/golden/bert/old_names"
@@ -114,7 +114,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def serve(server):
-    """On a thread. shutdown() returns when the server has looked whether it is to end, which it does twice per second by default."""
+    """Runs the server on a thread. shutdown() returns after the server has checked its flag, by default twice
+    per second."""
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
 
 
@@ -158,7 +159,7 @@ class Pull(unittest.TestCase):
             self.assertEqual(os.readlink(link), f"../../blobs/{digest}")
         self.assertEqual(len(self.blobs()), len(names))
 
-        # What is there is not fetched again; another revision shares contents; a commit is a revision.
+        # Files in the cache are not fetched again, revisions share contents, and a commit is a revision.
         before = len(self.hub.requests)
         self.run_stretto("pull", "tiny/bert", "--revision", COMMIT)
         self.run_stretto("pull", "tiny/bert", "--revision", "v1")

@@ -1,4 +1,4 @@
-"""A plain torch program, with nothing of stretto in it: run it under torchrun or `stretto launch`."""
+"""A plain torch program that does not use stretto: run it under torchrun or `stretto launch`."""
 
 import torch
 import torch.distributed as dist

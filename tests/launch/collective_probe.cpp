@@ -24,7 +24,7 @@ void wait_for_file(const char* path) {
   while (!std::filesystem::exists(path)) std::this_thread::sleep_for(5ms);
 }
 
-// Blocks; no rank returns from it.
+// Blocks forever on every rank.
 void wait_for_ever() {
   while (true) std::this_thread::sleep_for(1h);
 }
@@ -105,7 +105,7 @@ void run(Group& group, std::string_view mode, const char* file, bool first_life)
 }  // namespace
 
 // A rank that calls 17 all_reduces with the others through the back end in the second argument, and then
-// performs the action in the first one. The third is the file for which a late rank waits.
+// performs the action in the first argument. The third one is the file for which a late rank waits.
 int main(int, char** argv) {
   using namespace stretto;
   int rank = 0;

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// Users and cluster managers end a job on several hosts by signals.
+// Tests how users and cluster managers end a job on several hosts by signals.
 namespace stretto {
 namespace {
 

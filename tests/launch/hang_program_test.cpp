@@ -12,7 +12,8 @@
 #include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 
-// `stretto launch` and `stretto inspect` with ranks that hang, differ or die inside of collectives.
+// Tests `stretto launch` and `stretto inspect` with ranks that hang, make different calls or die inside
+// collectives.
 namespace stretto {
 namespace {
 
@@ -88,13 +89,13 @@ TEST_P(HangingRun, WithoutATimeoutHangsAreNotReported) {
   EXPECT_EQ(slow.exit_code, 0) << slow.err;
 }
 
-TEST(ForeignRun, IsNotJudgedAsItKeepsNoRecord) {
+TEST(ForeignRun, IsNotBlamedWithoutARecord) {
   const ShellResult result = shell(stretto + " launch -N 2 --hang-timeout 0.2 -- sleep 1");
   EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 
-// The group of the rank is destroyed a second before its process ends; the others must not end, and be
-// blamed, in between.
+// The rank's group is destroyed a second before its process ends. The others must not end in between, because
+// they would be blamed.
 TEST(SharedMemoryRun, ARankThatFailsAndEndsLaterIsNamed) {
   const ShellResult result = shell(stretto + " launch -N 2 --no-pin -- " + probe + " throw shm");
   EXPECT_EQ(result.exit_code, 2) << result.err;

@@ -6,9 +6,8 @@
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
 
-// If a host of a job fails, the others stop and name it, and no process is left. They do not wait for
-// deadlines of ranks: the grace, the hang timeout and that of collectives are longer than the tests'
-// patience.
+// If a host of a job fails, the others stop and name it, and no process remains. This must not depend on
+// timeouts: the grace, the hang timeout and the timeout of collectives are longer than the tests wait.
 namespace stretto {
 namespace {
 
@@ -26,8 +25,8 @@ class HostFailure : public ::testing::Test {
   void SetUp() override {
     if (const auto reason = why_no_hosts()) GTEST_SKIP() << *reason;
   }
-  // Runs two hosts with two ranks each that reduce repeatedly, and a shell command for each host once they
-  // do.
+  // Runs two hosts with two ranks each that reduce repeatedly; once all ranks run, runs a shell command on
+  // each host.
   std::vector<HostResult> run(const std::string& on_first, const std::string& on_second,
                               const std::string& options = "", const std::string& mode = "busy") const {
     std::vector<std::string> commands;

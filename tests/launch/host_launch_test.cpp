@@ -6,7 +6,7 @@
 #include "stretto/base/message_support.h"
 #include "stretto/base/strings.h"
 
-// `stretto launch` on several hosts: a launcher on each.
+// Tests `stretto launch` on several hosts, with a launcher on each.
 namespace stretto {
 namespace {
 
@@ -76,7 +76,7 @@ TEST_F(HostLaunch, RanksOfAllHostsFormOneGroup) {
   }
 }
 
-TEST_F(HostLaunch, HostsWithoutANumberTakeOneThatIsFree) {
+TEST_F(HostLaunch, HostsWithoutANumberTakeAFreeOne) {
   const std::string command = launch + "--nodes 3 --master-addr 10.77.0.2 --master-port 4242" + show;
   const auto results = run({command, command, command});
   EXPECT_EQ(results[1].out, "0 0 0 3 1\n") << results[1].err;
@@ -118,7 +118,7 @@ TEST_F(HostLaunch, WarnsOfAJobWithoutASecret) {
   EXPECT_THAT(results[1].err, Not(HasSubstr("warning")));
 }
 
-TEST_F(HostLaunch, AnExitCodeIsThatOfTheJob) {
+TEST_F(HostLaunch, TheExitCodeIsTheJobs) {
   const std::string command = " -- sh -c '[ $RANK = 1 ] && exit 7; exec sleep 100'";
   const auto results = run({two_hosts + "--node-rank 0" + command, two_hosts + "--node-rank 1" + command});
   EXPECT_THAT(results, Each(Field(&HostResult::exit_code, 7)));
@@ -126,7 +126,7 @@ TEST_F(HostLaunch, AnExitCodeIsThatOfTheJob) {
     EXPECT_THAT(result.err, has_all("error: rank 1 on host1 (process ", "exit code 7"));
 }
 
-// ---- what is refused
+// ---- refused jobs
 
 TEST_F(HostLaunch, ANumberThatIsTakenNamesItsHolder) {
   const auto results = run({two_hosts + "--node-rank 0" + show, two_hosts + "--node-rank 0" + show,
@@ -162,7 +162,7 @@ TEST_F(HostLaunch, HostsThatDifferAreNamed) {
               HasSubstr("--nodes: 3 on host0 (node rank 0)"));
 }
 
-TEST_F(HostLaunch, AHostThatDoesNotComeIsNamed) {
+TEST_F(HostLaunch, AHostThatDoesNotJoinIsNamed) {
   const auto results =
       run({two_hosts + "--node-rank 0 --join-timeout 1" + show,
            launch + "--nodes 2 --node-rank 1 --master-addr 10.77.0.77 --join-timeout 1" + show});
@@ -202,7 +202,7 @@ TEST_F(HostLaunch, APortInUseIsNamed) {
   EXPECT_THAT(results[0].err, has_all("--master-port 29500:", "10.77.0.1:29500", "Address already in use"));
 }
 
-TEST_F(HostLaunch, ANameThatMeansTheHostItself) {
+TEST_F(HostLaunch, ANameThatResolvesToTheHostItself) {
   const std::string command = launch + "--nodes 2 --master-addr host0 --join-timeout 5";
   const auto with_route = run({"ip route add default dev eth0; exec " + command + show, command + show});
   EXPECT_EQ(with_route[0].exit_code, 0) << with_route[0].err;

@@ -7,7 +7,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/settings/scoped_variable_support.h"
 
-// Groups whose ranks are on several hosts with separate networks.
+// Tests groups whose ranks are on several hosts with separate networks.
 namespace stretto {
 namespace {
 

@@ -7,7 +7,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/cluster/socket.h"
 
-// The manifests in deploy/kubernetes. Each pod's command line runs with the variables of Kubernetes and
+// Tests the manifests in deploy/kubernetes: each pod's command line runs with the variables of Kubernetes and
 // Kubeflow, in two launchers on this host.
 namespace stretto {
 namespace {
@@ -48,7 +48,7 @@ class Kubernetes : public ::testing::Test {
     }
     return text + " -- sh -c 'echo rank $RANK of $WORLD_SIZE, $LOCAL_RANK on host $GROUP_RANK'";
   }
-  // `variables`: those of each pod.
+  // `variables`: the variables of each pod.
   void expect_eight_ranks(const std::vector<std::string>& variables, const std::string& command) const {
     BackgroundShell first("env " + variables[0] + " " + command),
         second("env " + variables[1] + " " + command);

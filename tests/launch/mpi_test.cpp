@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// Ranks of mpirun that communicate by MPI (training.backend: mpi).
+// Tests ranks that mpirun starts and that communicate by MPI (training.backend: mpi).
 namespace stretto {
 namespace {
 

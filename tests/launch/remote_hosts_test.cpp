@@ -6,8 +6,8 @@
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
 
-// Jobs that one host starts on others by ssh: by --hosts, and by Open MPI's mpirun. The hosts are network
-// namespaces (scripts/testbed.sh), with a real ssh server on host1.
+// Tests jobs that one host starts on others by ssh: with --hosts, and with Open MPI's mpirun. The hosts are
+// network namespaces (scripts/testbed.sh), with a real ssh server on host1.
 namespace stretto {
 namespace {
 
@@ -38,8 +38,8 @@ class SshHosts : public ::testing::Test {
     ssh_ = fmt::format("ssh -F none -i {}/key -o BatchMode=yes -o UserKnownHostsFile={}/known_hosts", here,
                        here);
   }
-  // Runs a command on host0, in which "ssh" may be used, while host1 runs the server and nothing else. If the
-  // server cannot be used, works_ is false and the command was not run.
+  // Runs a command on host0, in which "ssh" may be used, while host1 runs only the server. If the server
+  // cannot be used, works_ is false and the command is not run.
   const std::vector<HostResult>& run(const std::string& command) {
     for (const char* name : {"ended", "works"}) std::filesystem::remove(folder_.path() / name);
     write_file_atomic(folder_.path() / "ssh", "#!/bin/sh\nexec /usr/bin/" + ssh_ + " \"$@\"\n");

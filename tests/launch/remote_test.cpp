@@ -10,8 +10,8 @@
 #include "stretto/base/strings.h"
 #include "stretto/cluster/socket.h"
 
-// `stretto launch --hosts`: the first launcher starts the others. Other hosts are this machine, reached by a
-// script that replaces ssh, and by a real ssh server.
+// Tests `stretto launch --hosts`: the first launcher starts the others. The other hosts are this machine,
+// reached by a script that replaces ssh, and by a real ssh server.
 namespace stretto {
 namespace {
 
@@ -143,7 +143,7 @@ TEST_F(Remote, AllHostsRestart) {
   EXPECT_EQ(count(result.err, "restart 1 of 1"), 1u) << result.err;
 }
 
-// ---- ends
+// ---- ends of jobs
 
 TEST_F(Remote, ASignalToTheFirstLauncherLetsAllRanksSave) {
   for (const int signal : {SIGINT, SIGHUP, SIGTERM}) {
@@ -190,7 +190,7 @@ TEST_F(Remote, AnInterruptedStartLeavesNothing) {
   EXPECT_FALSE(runs(pid));
 }
 
-// ---- what fails at the start
+// ---- failures at the start
 
 TEST_F(Remote, AHostThatCannotBeReachedIsNamed) {
   write_script("rsh",
@@ -250,7 +250,7 @@ TEST_F(Remote, AStrayVariableIsNamed) {
   EXPECT_THAT(result.err, has_all("STRETTO_JOIN is set", "standard input"));
 }
 
-// ---- a real ssh server, with keys and a port of its own
+// ---- a real ssh server with generated keys on a free port
 
 class Ssh : public Remote {
  protected:

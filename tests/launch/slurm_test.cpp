@@ -6,7 +6,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
 
-// Slurm jobs, with Slurm's daemons on two hosts; host0 runs the controller.
+// Tests Slurm jobs, with Slurm's daemons on two hosts; host0 runs the controller.
 namespace stretto {
 namespace {
 
@@ -180,7 +180,7 @@ TEST_F(Slurm, ACancelledJobIsSaved) {
 }
 
 TEST_F(Slurm, AJobIsRequeuedBeforeItsLimit) {
-  // Ranks save when asked to end; those of the second start end by themselves.
+  // Ranks save when they receive SIGTERM; those of the second start run to their end.
   const std::string program =
       "sh -c '[ \"$SLURM_RESTART_COUNT\" = 1 ] && echo life 2 of rank $RANK with $STRETTO_SECRET >> lives && exit; "
       "trap \"sleep 0.3; echo saved > saved$RANK; exit 0\" TERM; echo up > up$RANK; while :; do sleep 0.05; done'";
@@ -188,8 +188,8 @@ TEST_F(Slurm, AJobIsRequeuedBeforeItsLimit) {
       "unset STRETTO_SECRET; {} launch --slurm-script --nodes 2 -N 2 --max-restarts 1 -- {} > job.sbatch && sbatch job.sbatch && "
       "await up0 && await up1 && await up2 && await up3 && scancel --signal=TERM --batch 1; "
       "for i in $(seq 300); do squeue -h -o %T | grep -q PENDING && break; sleep 0.1; done; "
-      // Skips the two minutes that Slurm waits; within two seconds its nodes would mistake the new credential
-      // for the revoked one.
+      // Skips the two minutes that Slurm waits. Within two seconds, its nodes would mistake the new
+      // credential for the revoked one.
       "sleep 2; scontrol update jobid=1 starttime=now; "
       "for i in $(seq 600); do [ \"$(squeue -h -o %T)\" ] || break; sleep 0.1; done; cat sh-1.out",
       STRETTO_PROGRAM, program));

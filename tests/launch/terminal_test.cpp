@@ -16,7 +16,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
 
-// `stretto train` and `stretto launch` on a real terminal, and on pipes whose readers stop or exit.
+// Tests `stretto train` and `stretto launch` on a real terminal, and on pipes whose readers stop or exit.
 namespace stretto {
 namespace {
 
@@ -43,8 +43,8 @@ bool holds_back(pid_t pid, int signal) {
 
 const std::string stretto = STRETTO_PROGRAM;
 
-// A shell command as the session leader of a new pseudo terminal, which this object reads like a terminal
-// window.
+// Runs a shell command as the session leader of a new pseudo terminal, whose output this object reads like a
+// terminal window.
 class Terminal {
  public:
   explicit Terminal(const std::string& command, int columns = 80) {
@@ -89,7 +89,7 @@ class Terminal {
   bool shows(const std::string& words) const {
     return eventually([&] { return text().find(words) != std::string::npos; });
   }
-  // The exit code as in ShellResult; -1 if the command has not ended within a minute.
+  // Returns the exit code as in ShellResult; -1 if the command has not ended within a minute.
   int exit_code() {
     int status = 0;
     if (!eventually([&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; })) return -1;
@@ -154,7 +154,7 @@ std::vector<std::string> states(const std::string& text, size_t begin) {
   for (const std::string_view state : split(std::string_view(text).substr(begin), '\r')) {
     states.emplace_back(state.starts_with("\033[K") ? state.substr(3) : state);
   }
-  if (!states.empty()) states.pop_back();  // cut
+  if (!states.empty()) states.pop_back();  // incomplete
   return states;
 }
 
@@ -169,7 +169,7 @@ TEST_F(EndlessRun, ShowsALineThatFitsItsTerminalAlsoAfterAResize) {
     };
     if (columns != 80) {
       begin = terminal.text().size();
-      ASSERT_TRUE(shows_states(2));  // some of which may have the previous width
+      ASSERT_TRUE(shows_states(2));  // some of them may have the previous width
       begin = terminal.text().size();
     }
     ASSERT_TRUE(shows_states(3));
@@ -218,7 +218,7 @@ TEST_F(EndlessRun, SavesOnRequestHoweverEarly) {
   for (const auto moment : {0ms, 10ms, 60ms, 200ms, 400ms, 800ms}) {
     std::filesystem::remove_all(workspace_.path("run"));
     BackgroundShell run(command());
-    // Before that, the process is not stretto yet.
+    // Before its exec, the process does not run stretto yet.
     ASSERT_TRUE(eventually([&] { return holds_back(run.pid(), SIGUSR1); }));
     std::this_thread::sleep_for(moment);
     ::kill(run.pid(), SIGUSR1);
@@ -273,7 +273,7 @@ void shrink_output_pipes(pid_t launcher) {
   }
 }
 
-// The ranks write more than the terminal and their pipes hold.
+// The ranks write more than the terminal and their pipes buffer.
 TEST_F(EndlessRun, ContinuesWhileItsTerminalIsNotRead) {
   Terminal terminal(command("track.progress=line"));
   shrink_output_pipes(terminal.pid());

@@ -11,8 +11,8 @@
 #include "stretto/kernels/matmul/matmul.h"
 #include "stretto/nn/layers.h"
 
-// Lite on any number of ranks gives the results of a plain libtorch loop on one: each case runs both in the
-// same process and throws if they differ.
+// Lite on any number of ranks gives the results of a plain libtorch loop on one rank: each case runs both in
+// the same process and throws if they differ.
 //
 //   lite_laws CASE RANKS [FOLDER]
 namespace stretto {
@@ -26,7 +26,7 @@ LiteOptions fp64(LiteOptions options) {
   return options;
 }
 
-// Trains both for two epochs; `make` makes the torch optimizer of a model.
+// Trains both models for two epochs; `make` constructs the torch optimizer of a model.
 template <class Make>
 void compare_optimizer(Lite& lite, const Make& make) {
   Zoo plain = make_plain_zoo(), zoo = make_zoo();
@@ -64,7 +64,7 @@ void torch_optimizers(const LiteOptions& options, const std::string&) {
                     [](Zoo& zoo) { return optim::Adagrad(parameters_of(zoo), optim::AdagradOptions(0.1)); });
 }
 
-// stretto's optimizer, set_lr, clipping, and what backward returns.
+// Tests stretto's optimizer, set_lr, clipping, and the return value of backward.
 void own_optimizer(const LiteOptions& options, const std::string&) {
   Lite lite(fp64(options));
   Zoo plain = make_plain_zoo();
@@ -94,7 +94,7 @@ void own_optimizer(const LiteOptions& options, const std::string&) {
   expect_equal(*model, *plain);
 }
 
-// Rows of three numbers, labelled by their sum.
+// A dataset of rows of three numbers, labelled by their sum.
 struct Points : torch::data::datasets::Dataset<Points> {
   torch::data::Example<> get(size_t index) override {
     const Tensor x = at::sin(at::arange(3, at::kDouble) * 1.7 + static_cast<double>(index));
@@ -103,8 +103,8 @@ struct Points : torch::data::datasets::Dataset<Points> {
   std::optional<size_t> size() const override { return 50; }
 };
 
-// torch's loader with a worker thread, of which each rank reads only its samples, in torch's random order;
-// torch's Adam; clipping.
+// Tests torch's loader with a worker thread, of which each rank reads only its samples, in torch's random
+// order; torch's Adam; clipping.
 void data_loader(const LiteOptions& options, const std::string&) {
   Lite lite(fp64(options));
   const auto points = [] { return Points().map(torch::data::transforms::Stack<>()); };
@@ -140,7 +140,7 @@ void data_loader(const LiteOptions& options, const std::string&) {
   expect_equal(*model, *plain);
 }
 
-// Sums with counts, over several backwards per step: all samples of a step have the same weight.
+// Tests sums with counts over several backwards per step: all samples of a step have the same weight.
 void accumulated_sums(const LiteOptions& options, const std::string&) {
   Lite lite(fp64(options));
   Zoo plain = make_plain_zoo();
@@ -222,7 +222,7 @@ void own_zero_grad(const LiteOptions& options, const std::string&) {
   expect_equal(*zoo, *plain);
 }
 
-// Two models, two losses: one of them depends on both.
+// Two models and two losses, one of which depends on both models.
 void two_models(const LiteOptions& options, const std::string&) {
   Lite lite(fp64(options));
   Zoo plain_one = make_plain_zoo(), plain_two = make_plain_zoo();
@@ -325,7 +325,7 @@ void own_lbfgs(const LiteOptions& options, const std::string&) {
   expect_equal(*model, *plain, 1e-8);
 }
 
-// Every rank has its own batches, of different sizes.
+// Every rank has different batches, of different sizes.
 void batches_of_ones_own(const LiteOptions& options, const std::string&) {
   Lite lite(fp64(options));
   std::vector<std::vector<Rows>> of_rank;
@@ -366,7 +366,7 @@ class Numbers : public data::Dataset {
   }
 };
 
-// A dataset of stretto: every sample once per epoch, in a different order in each epoch.
+// A dataset of stretto: every sample occurs once per epoch, in a different order in each epoch.
 void dataset(const LiteOptions& options, const std::string&) {
   Lite lite(fp64(options));
   const Numbers numbers;
@@ -406,7 +406,7 @@ void buffers_and_dropout(const LiteOptions& options, const std::string&) {
     expect(!drawn[rank].equal(drawn[0]), "equal random numbers");
 }
 
-// fp32 parameters, bf16 matmuls; outside of loops with the autocast guard.
+// fp32 parameters and bf16 matmuls; outside a loop, the program uses the autocast guard.
 void bf16(LiteOptions options, const std::string&) {
   options.precision = "bf16-mixed";
   Lite lite(options);
@@ -518,7 +518,7 @@ void saved_own(const LiteOptions& options, const std::string& folder) {
   train_in_parts(options, folder, make, true);
 }
 
-// A scheduler of torch's, stepped after every batch: its counter continues in the middle of a period.
+// A scheduler of torch that is stepped after every batch: its counter continues in the middle of a period.
 void saved_schedule(const LiteOptions& options, const std::string& folder) {
   Lite lite(fp64(options));
   Zoo plain = make_plain_zoo(), zoo = make_zoo();
@@ -549,7 +549,7 @@ void saved_schedule(const LiteOptions& options, const std::string& folder) {
   lite.print("epoch {}", begin + 1);
 }
 
-// A checkpoint of saved_schedule, loaded without its scheduler.
+// Loads a checkpoint of saved_schedule without its scheduler.
 void forgotten_schedule(const LiteOptions& options, const std::string& folder) {
   Lite lite(fp64(options));
   Zoo zoo = make_zoo();

@@ -134,7 +134,7 @@ void loaders_of_different_lengths(Lite& lite) {
 
 void batches_of_different_data(Lite& lite) {
   auto [model, optimizer] = lite.setup(linear(), optim::sgd({}));
-  std::vector<Tensor> batches = {at::rand({4, 2})};  // after setup, so different on each rank
+  std::vector<Tensor> batches = {at::rand({4, 2})};  // constructed after setup, so they differ between ranks
   for (auto& batch : lite.setup(batches)) lite.backward(model->forward(batch).mean());
 }
 

@@ -80,7 +80,7 @@ TEST(Lite, ResumesCheckpointsOfAnEarlierVersion) {
   }
 }
 
-// --- how a program gets its ranks
+// --- ways to start ranks
 
 TEST(Lite, JoinsTheRanksOfLaunchers) {
   const std::string program = fmt::format("{}/lite_laws own_optimizer", PROGRAMS);
@@ -102,7 +102,7 @@ TEST(Lite, JoinsTheRanksOfTorchrun) {
   EXPECT_EQ(run.exit_code, 0) << run.err;
 }
 
-// As with srun and mpirun, two processes find each other by the launcher's variables only.
+// As with srun and mpirun, two processes find each other through the launcher's variables only.
 TEST(Lite, JoinsTheRanksOfSlurmAndOpenMpi) {
   const std::string program = fmt::format("{}/lite_laws own_optimizer 2", PROGRAMS);
   const auto run_both = [&](const std::string& first, const std::string& second) {
@@ -120,7 +120,7 @@ TEST(Lite, JoinsTheRanksOfSlurmAndOpenMpi) {
   EXPECT_EQ(by_mpi.exit_code, 0) << by_mpi.err;
 }
 
-TEST(Lite, ProgramThatStartsItsRanksKeepsTheirOutputAndExitCode) {
+TEST(Lite, AProgramThatStartsItsRanksPassesOnOutputAndExitCode) {
   const TempFolder folder;
   const auto run = shell(fmt::format("{}/lite_laws saved_own 2 {}", PROGRAMS, folder.path().string()));
   EXPECT_EQ(run.out, "epoch 1\n");

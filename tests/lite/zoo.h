@@ -74,7 +74,7 @@ inline Zoo make_plain_zoo() {
   return Zoo(/*sparse=*/false);
 }
 
-// Each parameter once, even if it has two names.
+// Returns each parameter once, even if it has two names.
 inline std::vector<Tensor> parameters_of(Zoo& zoo) {
   std::vector<Tensor> unique;
   for (const Tensor& parameter : zoo->parameters()) {

@@ -10,7 +10,7 @@ namespace {
 
 using checkpoint_format::Manifest;
 
-// A 2 x 3 tensor whose rows lie in two files.
+// A 2 x 3 tensor whose rows are in two files.
 std::string manifest_text() {
   Manifest manifest;
   manifest.step = 7;
@@ -24,7 +24,7 @@ std::string manifest_text() {
   return to_text(manifest);
 }
 
-// `text` with its checksum recomputed.
+// Returns `text` with its checksum recomputed.
 std::string sealed(std::string text) {
   text.resize(text.size() - std::string(",\"checksum\":\"0123456789abcdef\"}\n").size());
   return fmt::format("{},\"checksum\":\"{:016x}\"}}\n", text, hash64(text));

@@ -10,7 +10,7 @@
 namespace stretto::token_corpus {
 namespace {
 
-// A word-level tokenizer of these words.
+// Writes a word-level tokenizer of these words.
 text::Tokenizer words_tokenizer(const std::vector<std::string>& words,
                                 const std::string& name = "words.json") {
   std::string vocabulary;
@@ -38,7 +38,7 @@ bool make(const std::string& file, const std::string& content, TokenizeOptions o
   return tokenize({file}, tokenizer, "words.json", "corpus", named(std::move(options)));
 }
 
-// The corpus of a file, after `change`, is opened.
+// Opens the corpus of a file after applying `change`.
 std::function<void()> opened(const std::function<void()>& change) {
   return [change] {
     make("a.txt", "a film a");

@@ -14,7 +14,7 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-// `variables` with one changed.
+// Returns `variables` with one variable changed.
 Variables with(Variables variables, const std::string& name, const std::string& value) {
   variables[name] = value;
   return variables;

@@ -46,8 +46,9 @@ std::map<std::string, std::string> by_name(const std::string& text) {
   return messages;
 }
 
-// The golden file is the only place with whole messages: other tests check key, position and suggestion.
-TEST(Messages, AreThoseOfTheGoldenFile) {
+// The golden file is the only place with whole messages: other tests check the key, the position and the
+// suggestion.
+TEST(Messages, EqualTheGoldenFile) {
   const std::string found = all_messages();
   if (std::getenv("STRETTO_REWRITE_MESSAGES") != nullptr) write_file_atomic(GOLDEN_FILE, found);
   const auto messages = by_name(found), golden = by_name(read_file(GOLDEN_FILE));

@@ -6,9 +6,9 @@
 
 namespace stretto {
 
-// A user's mistake. `make` makes it, which throws a stretto::Error. It runs in an empty working folder, so
+// A user's mistake. `make` commits it and throws a stretto::Error. It runs in an empty working folder, so
 // that messages name files without a folder. No message may contain text of a library (yaml-cpp,
-// nlohmann-json), which differs between versions.
+// nlohmann-json), because that differs between versions.
 struct Mistake {
   std::string name;  // unique, the subject first: "recipe: an unknown key"
   std::function<void()> make;

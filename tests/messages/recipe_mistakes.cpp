@@ -44,7 +44,7 @@ void add_keys(Mistakes& all) {
   add("a variable that is not set", "output: ${STRETTO_NO_SUCH_VARIABLE}\n");
 }
 
-// Settings that contradict each other.
+// Adds settings that contradict each other.
 void add_contradictions(Mistakes& all) {
   const auto batch = [&](const char* name, int ranks, const std::string& yaml) {
     all.push_back({std::string("batch: ") + name, [=] {

@@ -29,7 +29,7 @@ json small_bpe() {
   })");
 }
 
-// The file with one value replaced.
+// Returns the file with one value replaced.
 std::function<void()> changed(json file, const char* pointer, json value) {
   file[json::json_pointer(pointer)] = std::move(value);
   return [file = std::move(file)] {

@@ -100,7 +100,7 @@ TEST_F(ModuleProgram, AGanTrainsTestsAndPredictsOnOneAndTwoRanks) {
 }
 
 // Patience stops the run after evaluations 2 to 4, none of which is better than the first.
-TEST_F(ModuleProgram, EarlyStoppingHoldsWhenTheRunIsStartedAgain) {
+TEST_F(ModuleProgram, EarlyStoppingAppliesWhenTheRunIsRestarted) {
   const std::string settings = "optimizer.lr=0 training.epochs=6";
   for (int start = 1; start <= 2; ++start) {
     const ShellResult result = train("run", 1, settings);
@@ -130,13 +130,13 @@ TEST_F(ModuleProgram, TheLauncherSetsTheStrategy) {
   EXPECT_THAT(launch("zero2-fp16", "").err, HasSubstr("fp16 requires loss scaling"));
 }
 
-TEST_F(ModuleProgram, SettingsAreCheckedAsEverywhere) {
+TEST_F(ModuleProgram, SettingsAreCheckedLikeARecipes) {
   const ShellResult result = train("run", 1, "optimizer.lrr=1");
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("did you mean \"lr\""));
 }
 
-TEST_F(ModuleProgram, OwnSettingsAreReadCheckedAndWrittenLikeStrettos) {
+TEST_F(ModuleProgram, OwnSettingsAreReadCheckedAndWrittenLikeBundledOnes) {
   ASSERT_EQ(train("run", 2, "model.channels=8 --set patience=5 training.epochs=1").exit_code, 0);
   EXPECT_THAT(read_file(folder_.path() / "run/config.yaml"),
               AllOf(HasSubstr("model:\n  channels: 8\n  kernel_size: 7\n"), HasSubstr("patience: 5\n")));

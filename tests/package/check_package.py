@@ -40,7 +40,7 @@ def require(condition, message):
 
 
 def run_program(*command, folder, **variables):
-    """Output of a command, in an environment without another stretto or libtorch."""
+    """Returns the output of a command, in an environment without another stretto or libtorch."""
     environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(folder), "OMP_NUM_THREADS": "1", **variables}
     done = subprocess.run([str(word) for word in command], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -30,7 +30,7 @@ message(STATUS "torch: ${included}")
 
 
 class Environment:
-    """A venv with the wheel, and a PATH without compiler and CMake."""
+    """Creates a venv with the wheel, and a PATH without compiler and CMake."""
 
     def __init__(self, folder):
         self.folder = folder

@@ -60,7 +60,7 @@ class RunReadme(unittest.TestCase):
     def test_a_failure_inside_a_pipe_counts(self):
         self.assertEqual(self.run_text("<!-- test: pipe -->\n```sh\nfalse | cat\n```\n")[0], 1)
 
-    def test_marks_that_mark_nothing_are_errors(self):
+    def test_marks_without_a_block_are_errors(self):
         for text, message in [
             ("<!-- test: lost -->\ntext\n", 'README.md:1: the mark "lost" is not followed'),
             ("<!-- test: open -->\n```sh\ntrue\n", "README.md:2: this ```sh block has no end"),

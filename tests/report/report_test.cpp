@@ -139,7 +139,7 @@ TEST_F(Reports, PlotLrCountsStepsFromSamples) {
               HasSubstr("warm"));
 }
 
-// A run that reported `age` seconds ago.
+// Writes a run that reported `age` seconds ago.
 void write_status(const std::filesystem::path& folder, const std::string& state, int age) {
   const auto now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   const nlohmann::json status = {{"state", state},
@@ -188,7 +188,8 @@ TEST_F(Reports, TopRefusesOtherFolders) {
   EXPECT_THAT(result.err, HasSubstr("a/progress.json:1:"));
 }
 
-// Opens a page in a browser and returns the document after its scripts ran; `size`: of the window.
+// Opens a page in a browser and returns the document after its scripts have run; `size`: the size of the
+// window.
 std::string open_in_browser(const std::filesystem::path& page, const std::string& options = "") {
   const ShellResult result = shell(fmt::format(
       "chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir={}.profile "

@@ -77,11 +77,11 @@ class MakeReviews(unittest.TestCase):
         self.assertEqual(self.labels_of(r"(but|yet|although) .* (shines|delights|holds up well) \.$"), {"1"})
         self.assertEqual(self.labels_of(r"(but|yet|although) .* (fails|falls apart|wears thin) \.$"), {"0"})
 
-    def test_negation_turns_a_word_round(self):
+    def test_negation_inverts_a_word(self):
         self.assertEqual(self.labels_of(r"(not|hardly|never) an? (dull|bland|tedious|weak|messy) "), {"1"})
         self.assertEqual(self.labels_of(r"(not|hardly|never) an? (fresh|lively|clever|neat|solid) "), {"0"})
 
-    def test_it_says_that_it_is_synthetic(self):
+    def test_it_states_that_it_is_synthetic(self):
         with open(os.path.join(self.folder.name, "a", "README.txt"), encoding="utf-8") as file:
             self.assertIn("Synthetic", file.read())
 

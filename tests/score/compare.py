@@ -54,14 +54,14 @@ def write_conll(path, gold, predicted):
 
 
 def seqeval_scores(gold, predicted, scheme=None):
-    """What Hugging Face's metric prints, and the averages of classification_report."""
+    """Returns what Hugging Face's metric prints, and the averages of classification_report."""
     options = dict(output_dict=True, zero_division=0)
     if scheme is None:
         report = seqeval.metrics.classification_report(gold, predicted, **options)
     else:
         report = seqeval.metrics.classification_report(gold, predicted, mode="strict", scheme=scheme, **options)
     if not [name for name in report if not name.endswith(" avg")]:
-        report = {}  # seqeval's averages over no type are not numbers
+        report = {}  # seqeval's averages over no type are NaN
     averages = {name: report.pop(name) for name in ["micro avg", "macro avg", "weighted avg"] if name in report}
     scores = {name: {"precision": row["precision"], "recall": row["recall"], "f1": row["f1-score"],
                      "number": int(row["support"])} for name, row in report.items()}
@@ -79,7 +79,8 @@ def chunk_tag(text):
 
 
 def conlleval_scores(gold, predicted):
-    """The counts of conlleval.pl, from its description: two automata that read both columns."""
+    """Returns the counts of conlleval.pl, implemented from its description: two automata that read both
+    columns."""
     ends = {("B", "B"), ("B", "O"), ("I", "B"), ("I", "O"), ("E", "E"), ("E", "I"), ("E", "O")}
     starts = {("B", "B"), ("I", "B"), ("O", "B"), ("O", "I"), ("E", "E"), ("E", "I"), ("O", "E")}
 

@@ -15,7 +15,7 @@ COMPARE = pathlib.Path(__file__).with_name("compare.py")
 
 
 def has_packages(python):
-    # seqeval needs scikit-learn for the type of one warning only, so it need not be there.
+    # seqeval needs scikit-learn only for the type of one warning, so it is optional.
     check = "import importlib.util, numpy, sys; sys.exit(importlib.util.find_spec('seqeval') is None)"
     try:
         return subprocess.run([python, "-c", check], stderr=subprocess.DEVNULL).returncode == 0

@@ -26,9 +26,9 @@ struct HostResult {
 
 // Runs the shell commands concurrently, each on a separate host (10.77.0.1, 10.77.0.2, ...). In a command,
 // `background COMMAND` starts a program whose process id is then $job, `await FILE` waits for a file or, with
-// a second argument, for a text in it, and `end` waits for $job and exits with its code. Files lie in
-// `folder`, where the commands start: out.0, err.0 and, once the command has ended, code.0 are those of the
-// first host. Ends what still runs after `patience`.
+// a second argument, for a text in it, and `end` waits for $job and exits with its code. Commands start in
+// `folder`, which also gets their results: out.0, err.0 and, once the command has ended, code.0 are those of
+// the first host. Commands that still run after `patience` are killed.
 std::vector<HostResult> run_on_hosts(const std::filesystem::path& folder,
                                      const std::vector<std::string>& commands,
                                      std::chrono::seconds patience = std::chrono::seconds(120));

@@ -13,8 +13,8 @@
 namespace stretto {
 
 // How a shell command ended. As in a shell, a signal gives 128 + its number; a command that did not end in
-// time gives -1, and `err` reports it. Any other code shows that it waited for no deadline of the product
-// that is longer than the test's patience, such as that of collectives.
+// time gives -1, and `err` reports it. Any other code shows that the command did not wait for a timeout that
+// is longer than the test's patience, such as that of collectives.
 struct ShellResult {
   int exit_code = 0;
   std::string out, err;
@@ -56,7 +56,8 @@ std::string read_proc(const std::filesystem::path& path);
 // "".
 std::vector<pid_t> children_of(pid_t parent, const std::string& variable = "");
 
-// True as soon as `condition` is, checked every 20 ms; false if it is not within a minute.
+// Returns true as soon as `condition` holds, which is checked every 20 ms; false if it does not hold within a
+// minute.
 bool eventually(const std::function<bool()>& condition);
 
 }  // namespace stretto

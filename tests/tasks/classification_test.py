@@ -81,7 +81,7 @@ def check_regression(stretto):
 
 
 def check_multi_label(stretto):
-    """Lists and a separated column give the same model."""
+    """A list of labels and a separated column give the same model."""
     stretto.train("multi.yaml", "multi", 1)
     stretto.train("multi.yaml", "column", 1, "data.train=train.csv", "data.validation=dev.csv", "text_classification.label_separator=;")
     require((stretto.folder / "multi/model/model.safetensors").read_bytes() ==
@@ -101,7 +101,7 @@ def check_multi_label(stretto):
 
 
 def check_classes(stretto):
-    """One class per text, with weights: the confusion matrix is that of the predictions."""
+    """With one class per text and class weights, the confusion matrix is that of the predictions."""
     with open(stretto.folder / "one.tsv", "w") as file:
         file.write("sentence\tlabel\n" + "".join(f"{word} film\t{kind}\n" for word, (kind, _) in WORDS.items() if kind for _ in range(4)))
     recipe = RECIPE.replace("train.EXTENSION", "one.tsv").replace("dev.EXTENSION", "one.tsv")
@@ -123,7 +123,7 @@ def check_classes(stretto):
 
 
 def check_pairs(stretto):
-    """Both texts of a pair are shown; labels that differ in case only are named."""
+    """Both texts of a pair are shown; labels that differ only in case are named."""
     words = list(WORDS)
     rows = [f"{a} film,{b} story,{'Same' if a == b else 'other'}\n" for a in words for b in words]
     (stretto.folder / "pairs.csv").write_text("sentence1,sentence2,label\n" + "".join(rows) + "good film,bad story,same\n")
@@ -160,7 +160,7 @@ def check_door(stretto):
 
 
 def check_errors(stretto):
-    """In a folder that holds a good run, which stays."""
+    """A refused command leaves the good run in its folder unchanged."""
     kept = (stretto.folder / "multi/model/model.safetensors").read_bytes()
     train, here = ["train", "multi.yaml", "output=multi", "resume=false"], "text_classification."
     for settings, message in (
@@ -180,12 +180,12 @@ def check_errors(stretto):
     require((stretto.folder / "multi/model/model.safetensors").read_bytes() == kept, "the good run has changed")
 
 
-# What transformers' pipelines take, and is read from a file or standard input.
+# Inputs of transformers' pipelines, read from a file or from standard input.
 REQUESTS = [{"inputs": TEXTS}, TEXTS, *TEXTS, {"text": TEXTS[0]}, [{"text": text} for text in TEXTS]]
 
 
 def predict_requests(stretto):
-    """Writes the requests as JSON and as JSON Lines, and what `stretto predict` gives for them."""
+    """Writes the requests as JSON and as JSON Lines, and the output of `stretto predict` for them."""
     folder = stretto.folder
     (folder / "requests.jsonl").write_text("".join(json.dumps(request) + "\n\n" for request in REQUESTS))
     (folder / "texts.json").write_text(json.dumps(TEXTS, indent=1))
@@ -197,7 +197,7 @@ def predict_requests(stretto):
             (folder / f"{run}.top-{k}.jsonl").write_text(stretto.run(*predict, "--input", "texts.json", "--top-k", k))
     stdin = stretto.run(*predict, "--input", "-", "--input-format", "json", stdin=(folder / "texts.json").read_text())
     require(stdin == stretto.run(*predict, "--input", "texts.txt"), f"{stdin} is not what a text file gives")
-    # Models of other programs do not say whether they read pairs.
+    # Models of other programs do not state whether they read pairs.
     shutil.copytree(folder / "one/model", folder / "foreign")
     config = stretto.json("foreign/config.json")
     del config["task_specific_params"]

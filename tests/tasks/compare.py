@@ -1,4 +1,5 @@
-"""compare.py FOLDER: run by transformers_test.py, with a Python that has transformers."""
+"""Runs the comparisons with transformers. Usage: compare.py FOLDER; transformers_test.py runs it with a
+Python that has transformers."""
 
 import pathlib
 import sys

@@ -14,7 +14,7 @@ def records(path):
 
 
 def require_same(what, found, wanted):
-    """Labels, and scores up to rounding, in the same shape."""
+    """Compares labels exactly and scores up to rounding; both have the same structure."""
     flat = lambda value: value if isinstance(value, list) else [value]
     same = len(found) == len(wanted) and all(
         isinstance(a, list) == isinstance(b, list) and len(flat(a)) == len(flat(b)) and all(

@@ -14,7 +14,7 @@ MAX_LENGTH, DOC_STRIDE, N_BEST, MAX_ANSWER = 32, 8, 20, 30
 
 
 def answers_of(model, tokenizer, question, context):
-    """Candidates (score, begin, end) of all windows, best first, and the null score."""
+    """Returns the candidates (score, begin, end) of all windows, best first, and the null score."""
     encoding = tokenizer(question, context, truncation="only_second", max_length=MAX_LENGTH, stride=DOC_STRIDE,
                          return_overflowing_tokens=True, return_offsets_mapping=True)
     candidates, null = [], None
@@ -52,7 +52,8 @@ def check_predictions(folder, run, model, tokenizer):
 
 
 def check_pipeline(folder, model, tokenizer):
-    """The products of the probabilities of start and end among [CLS] and the context, as in the question-answering pipeline."""
+    """Returns the probabilities of start times those of end among [CLS] and the context, as in the
+    question-answering pipeline."""
     compared = nulls = 0
     lines = [(folder / name).read_text().splitlines() for name in ("answers.jsonl", "null_answers.jsonl")]
     for line, with_null, (question, context) in zip(*lines, questions_of(folder), strict=True):

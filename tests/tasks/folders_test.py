@@ -19,7 +19,7 @@ MODEL = {"model_type": "bert", "hidden_size": 48, "num_hidden_layers": 2, "num_a
          "intermediate_size": 80, "max_position_embeddings": 40}
 TEXTS = ["the film was good", "", "Never a DULL plot, and a witty cast?", "na\u00efve caf\u00e9 \u4e2d\u6587 \U0001f600",
          "the film was bad and dull " * 20]
-# Labels as words and numbers; vocab.txt alone and with a tokenizer_config.json; three activations.
+# Labels that are words and numbers; vocab.txt alone and with a tokenizer_config.json; three activations.
 CASES = {
     "words": {"labels": ["delivery", "payment", "product"], "model": {}, "tokenizer": None},
     "numbers": {"labels": ["0", "1"], "model": {"hidden_act": "relu"}, "tokenizer": None},

@@ -31,7 +31,8 @@ def records_of(text):
 
 
 def check_generate(stretto):
-    """A trained model continues prompts as it has learned, the same for any batch size and source of prompts."""
+    """A trained model continues prompts as in its training text, with the same result for any batch size and
+    source of prompts."""
     run = "writer"
     stretto.train("clm.yaml", run, 2, "training.epochs=20")
     generate = ["generate", "--model", f"{run}/model"]
@@ -51,11 +52,11 @@ def check_generate(stretto):
     require(stretto.run(*generate, *texts) == shown, "the terminal shows other texts than --json")
     beams = records_of(stretto.run(*generate, *texts, "--json", "--num-beams", 3, "--num-return-sequences", 2, "--max-new-tokens", 9))
     require(len(beams) == 2 * len(prompts), f"{len(beams)} texts of beams")
-    # Random texts depend on the seed only; equal seeds give equal ones.
+    # Sampled texts depend on the seed only.
     sample = [*generate, *texts, "--json", "--do-sample", "--max-new-tokens", 12, "--seed"]
     require(stretto.run(*sample, 1) == stretto.run(*sample, 1, "--batch-size", 2), "a seed gives two texts")
     require(stretto.run(*sample, 1) != stretto.run(*sample, 2), "two seeds give one text")
-    # A stop string that is more than one token, and begins within one.
+    # The stop string spans several tokens and begins inside a token.
     stopped = records_of(stretto.run(*generate, "--text", "Anna has", "--json", "--stop", "nd 1", "--stop", "nd 2", "--stop", "nd 3"))[0]
     full = records[0]["generated_text"]
     require(stopped["generated_text"] == full[:full.index(", and ") + 3], f"{stopped} of {full}")
@@ -63,11 +64,11 @@ def check_generate(stretto):
     require(stretto.run(*generate, "--text", "Anna", "--precision", "bf16", "--max-new-tokens", 3).startswith("Anna"), "bf16")
     for flags, message in GENERATION_MISTAKES:
         stretto.require_error(message, *generate, *flags)
-    # RoBERTa's tokenizer begins an empty text as well with a token; GPT-2's does not.
+    # RoBERTa's tokenizer adds a token to an empty text, so it can be continued; GPT-2's does not.
     shutil.copytree(stretto.folder / run / "model", stretto.folder / "bare")
     (stretto.folder / "bare/tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "GPT2Tokenizer", "eos_token": "</s>"}))
     stretto.require_error("--text 1: the prompt is empty", "generate", "--model", "bare", "--text", "")
-    # What is before a mistake in a file is continued.
+    # Prompts before a malformed line are continued.
     (stretto.folder / "long.txt").write_text("Anna\n" + "Anna has " * 60 + "\n")
     require("long.txt:2: the prompt has" in stretto.error(*generate, "--input", "long.txt"), "a long prompt")
     config = stretto.folder / run / "model/generation_config.json"
@@ -103,14 +104,15 @@ def losses_by_block(stretto, run):
 
 
 def check_test(stretto, run):
-    """Perplexity is exp of the mean over tokens, however the text is cut, and each token is counted once."""
+    """Perplexity is exp of the mean loss over tokens. However the text is divided, each token is counted
+    once."""
     stretto.run("test", "clm.yaml", "-N", 2, "--no-pin", f"output={run}")
     results, blocks = stretto.json(f"{run}/test_results.json"), losses_by_block(stretto, run)
     mean = sum(b["loss"] * b["tokens"] for b in blocks) / sum(b["tokens"] for b in blocks)
     require_close("test", {key: results[key] for key in ("loss", "perplexity")}, {"loss": mean, "perplexity": math.exp(mean)}, 1e-9)
     require(results["perplexity"] < 20, f"the model has not learned: {results}")
     require(0 < results["accuracy"] < 1 and 0 < results["bits_per_byte"] < mean / math.log(2), f"{results}")
-    # All tokens but the first are predicted; where windows do not overlap, none of their first ones.
+    # All tokens but the first are predicted; if windows do not overlap, the first token of each is not.
     windows = {}
     for stride in (48, 47, 16):
         stretto.run("test", "clm.yaml", "-N", 1, f"output={run}", f"causal_lm.stride={stride}")
@@ -120,7 +122,7 @@ def check_test(stretto, run):
 
 
 def check_corpus(stretto, run):
-    """A corpus of `stretto data tokenize` is the same data as its text file."""
+    """A corpus of `stretto data tokenize` gives the same results as its text file."""
     stretto.run("data", "tokenize", "train.txt", "--tokenizer", "gpt2", "--output", "corpus", "--document", "line")
     stretto.train("clm.yaml", "of-corpus", 1, "data.train=corpus", "checkpoint.every=7")
     for name in ("model.safetensors", "config.json"):
@@ -131,7 +133,7 @@ def check_corpus(stretto, run):
 
 
 def check_blocks(stretto):
-    """Each kind of blocks; a part of the training text for validation; limits."""
+    """Tests each kind of blocks, a part of the training text as validation data, and limits."""
     for settings in (["causal_lm.blocks=stream"], ["causal_lm.blocks=run-clm", "causal_lm.append_eos=false", "causal_lm.keep_newlines=true"],
                      ["data.validation=null", "data.validation_split=0.2"], ["data.max_train_samples=3", "data.max_validation_samples=2"]):
         output = "blocks-" + settings[0].replace("=", "-")
@@ -140,7 +142,7 @@ def check_blocks(stretto):
 
 
 def check_bytes(stretto):
-    """Text that is not UTF-8 is data of a byte-level tokenizer: all of its bytes are kept."""
+    """A byte-level tokenizer reads text that is not UTF-8 and keeps all of its bytes."""
     text = b"caf\xe9 \xff\xfe has 12 books\n" * 40
     (stretto.folder / "bytes.txt").write_bytes(text)
     stretto.train("clm.yaml", "bytes", 1, "data.train=bytes.txt", "training.max_steps=1")
@@ -157,7 +159,7 @@ def check_door(stretto):
     results = stretto.json("door/eval_results.json")
     require({"eval_loss", "perplexity", "eval_accuracy", "eval_samples", "epoch"} <= set(results), f"{sorted(results)}")
     require(math.isclose(results["perplexity"], math.exp(results["eval_loss"]), rel_tol=1e-9), f"{results}")
-    # The first lines are for validation, as of run_clm.py.
+    # The first lines are for validation, as in run_clm.py.
     lines = (stretto.folder / "train.txt").read_text().splitlines(keepends=True)
     part = round(len(lines) * 0.05)
     require((stretto.folder / "door/run/cache/validation.txt").read_text() == "".join(lines[:part]), "the validation part")

@@ -48,7 +48,7 @@ def check_inputs(stretto):
                   for paragraph in data["data"][0]["paragraphs"] for qa in paragraph["qas"] if qa["answers"]]
     lines = "".join(json.dumps(row) + "\n" for row in answerable)
     (stretto.folder / "data/flat.jsonl").write_text(lines)
-    # Without questions that have no answer the metrics are those of SQuAD 1.1.
+    # Without unanswerable questions the metrics are those of SQuAD 1.1.
     flat = ["data.train=data/flat.jsonl", "data.validation=data/flat.jsonl", "data.test=data/flat.jsonl"]
     stretto.train("qa.yaml", "flat", 1, *flat, "training.max_steps=4")
     require(set(stretto.json("flat/dev_results.json")) >= {"exact_match", "f1"}, "metrics of SQuAD 1.1")
@@ -76,7 +76,8 @@ def check_inputs(stretto):
 
 
 def check_one_kind(stretto, run):
-    """Where all questions are answerable, or none is, there are the metrics of SQuAD 2.0's script for that kind alone."""
+    """If all questions are answerable, or none is, the metrics are those of SQuAD 2.0's script for that kind
+    alone."""
     document = stretto.json("data/test.json")
     kinds = {"HasAns": lambda qa: qa["answers"], "NoAns": lambda qa: not qa["answers"]}
     for kind, keep in kinds.items():
@@ -103,14 +104,14 @@ def check_one_kind(stretto, run):
             require(scored == results, f"stretto score gives {scored}, stretto test {results}")
             plain = json.loads(stretto.run("score", "squad", file, f"{run}/predictions.json", "--version", "2.0"))
             require(set(plain) == {name for name in wanted if not name.startswith("best_")}, f"{plain}")
-        # As validation data, in training and in run-qa.
+        # The file is used as validation data in training and in run-qa.
         stretto.train("qa.yaml", f"one-{kind}", 1, f"data.validation=data/{kind}.json", "training.max_steps=3", version_2)
         require(set(stretto.json(f"one-{kind}/dev_results.json")) >= wanted, f"{stretto.json(f'one-{kind}/dev_results.json')}")
         stretto.run("run-qa", "--model_name_or_path", f"{run}/model", "--validation_file", f"data/{kind}.json", "--do_eval",
                     "--version_2_with_negative", "--max_seq_length", 32, "--doc_stride", 8, "--output_dir", f"eval-{kind}")
         found = {name for name in stretto.json(f"eval-{kind}/eval_results.json") if "Ans" in name or "best" in name}
         require(found == {f"eval_{name}" for name in wanted if "Ans" in name or "best" in name}, f"{found}")
-    # A test set without right answers has predictions alone, also where no question is to be unanswerable.
+    # A test set without correct answers gives predictions only, also if no question is unanswerable.
     (stretto.folder / "data/unlabelled.jsonl").write_text("".join(
         json.dumps({key: row[key] for key in ("id", "context", "question")}) + "\n" for row in rows))
     stretto.run("test", "qa.yaml", f"output={run}", "data.test=data/unlabelled.jsonl")
@@ -122,13 +123,13 @@ def check_one_kind(stretto, run):
 
 
 def check_version(stretto):
-    """The questions of the evaluated file decide how it is scored, the same in training and in `stretto test`."""
+    """The questions of the evaluated file determine how it is scored, in training and in `stretto test`."""
     rows = [json.loads(line) for line in (stretto.folder / "data/flat.jsonl").read_text().splitlines()]
     marked = {"version": "v2.0", "data": [{**row, "is_impossible": False} for row in rows]}
     (stretto.folder / "data/marked.json").write_text(json.dumps(marked))
     data = ["data.train=data/marked.json", "data.validation=data/flat.jsonl", "data.test=data/flat.jsonl"]
-    # Also where the model never gives an answer that beats the null answer, and where it was trained on
-    # questions without answers.
+    # This holds also if no answer of the model ever beats the null answer, and if it was trained on
+    # unanswerable questions.
     for output, settings in {"marked": data, "mixed": data[1:]}.items():
         stretto.train("qa.yaml", output, 1, *settings, "training.max_steps=2",
                       "question_answering.null_score_diff_threshold=-1000")
@@ -141,7 +142,7 @@ def check_version(stretto):
         require("scoring    as SQuAD 1.1: every question of data/flat.jsonl has an answer" in log, log)
     log = (stretto.folder / "one/logger_logs/training_0.log").read_text()
     require(re.search(r"scoring    as SQuAD 2.0: \d+ of \d+ questions of data/dev.json have no answer", log), log)
-    # Counts are integers in all that is written and printed.
+    # Counts are integers in all written and printed results.
     total = stretto.json("one/dev_results.json")["HasAns_total"]
     require(isinstance(total, int) and f"HasAns_total {total} |" in log and f"HasAns_total {total}, " in log, f"{total}: {log}")
     require(f'"eval_HasAns_total":{total},' in (stretto.folder / "one/metrics.jsonl").read_text(), "metrics.jsonl")
@@ -153,7 +154,7 @@ def check_version(stretto):
 
 
 def check_door(stretto):
-    """run-qa writes what run_qa.py writes, and prints what job metrics search for."""
+    """run-qa writes the files of run_qa.py, and prints the values that job metrics search for."""
     out = stretto.run("run-qa", "--model_name_or_path", "one/model", "--train_file", "data/flat.jsonl", "--validation_file",
                       "data/flat.jsonl", "--do_train", "True", "--do_eval", "True", "--per_device_train_batch_size", 4,
                       "--max_steps", 3, "--max_seq_length", 32, "--doc_stride", 8, "--logging_steps", 1, "--output_dir", "door")

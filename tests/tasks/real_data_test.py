@@ -51,7 +51,7 @@ def blocks(lines):
 
 
 def write_cuts(data, folder):
-    """Beginnings of the files, and Wikigold in the three files that it does not come in."""
+    """Writes the beginnings of the files, and splits Wikigold, which is one file, into three."""
     (folder / "sst2.tsv").write_text("\n".join(lines_of(data / "sst2/dev.tsv")[:201]) + "\n", encoding="utf-8")
     (folder / "sst2-train.tsv").write_text("\n".join(lines_of(data / "sst2/train.tsv")[:401]) + "\n", encoding="utf-8")
     wnut = sentences_of(data / "wnut17/emerging.dev.conll")
@@ -70,7 +70,8 @@ def write_cuts(data, folder):
 
 
 def test_results(stretto, name, evaluated, *settings):
-    """Of a few steps of recipes/NAME.yaml, whose loss decreases. Resumed in the middle, they give the same bits."""
+    """Trains recipes/NAME.yaml for a few steps: the loss decreases, and a run that is resumed in the middle
+    gives the same bits."""
     recipe, cuts = f"recipes/{name}.yaml", [f"data.validation={evaluated}", f"data.test={evaluated}", *settings]
     steps = [f"training.max_steps={STEPS}", "track.log_every=1", "checkpoint.keep_last=0"]
     stretto.train(recipe, name, 2, *cuts, *steps, f"checkpoint.every={STEPS // 2}")
@@ -85,7 +86,7 @@ def test_results(stretto, name, evaluated, *settings):
 
 
 def check_sst2(stretto, name, *settings):
-    """recipes/sst2.yaml, and recipes/bart.yaml from random weights."""
+    """Tests recipes/sst2.yaml, and recipes/bart.yaml from random weights."""
     results = test_results(stretto, name, "sst2.tsv", *settings)
     predictions = records(stretto.folder / name / "predictions.jsonl")
     require(len(predictions) == 200 and 0.3 < results["accuracy"] <= 1, f"{results}")
@@ -97,7 +98,7 @@ def check_sst2(stretto, name, *settings):
 
 
 def check_tagging(stretto, name):
-    """recipes/ner.yaml and recipes/tagger.yaml: WNUT-17."""
+    """Tests recipes/ner.yaml and recipes/tagger.yaml on WNUT-17."""
     results = test_results(stretto, name, "wnut.conll")
     loss = results.pop("loss")
     scored = json.loads(stretto.run("score", "seqeval", f"{name}/predictions.txt"))
@@ -135,7 +136,7 @@ def check_qa(stretto):
 
 
 def check_export(stretto):
-    """WNUT-17 as JSON Lines: the same words, tags and spans."""
+    """Tests WNUT-17 as JSON Lines: the same words, tags and spans."""
     source = stretto.data / "wnut17/wnut17train.conll"
     counts = json.loads(stretto.run("export-corpus", "--train", source, "--validation", "wnut.conll", "--output", "wnut"))
     exported = records(stretto.folder / "wnut/train.json")
@@ -147,7 +148,7 @@ def check_export(stretto):
 
 
 def check_run_ner(stretto):
-    """On the files of check_export."""
+    """Uses the files of check_export."""
     stretto.run("run-ner", "--model_name_or_path", stretto.encoder, "--train_file", "wnut/train.json", "--validation_file",
                 "wnut/validation.json", "--test_file", "wnut/validation.json", "--do_train", "--do_eval", "--do_predict", "--max_steps",
                 STEPS, "--output_dir", "run-ner", "-N", 2)

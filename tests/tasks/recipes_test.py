@@ -20,14 +20,15 @@ from workspace import NEW_BART, NEW_ROBERTA, SOURCE, Stretto, require, write_bar
 
 STEPS = ["training.max_steps=6", "checkpoint.every=2", "checkpoint.keep_last=0", "track.progress=off"]
 TWO_RANKS = ["-N", "2", "--no-pin"]
-# Families and losses that no other test resumes, and tests on two ranks; tokens_test.py, questions_test.py
-# and tagger_test.py do so.
+# Families and losses whose resuming, or test on two ranks, no other test covers; see also tokens_test.py,
+# questions_test.py and tagger_test.py.
 RESUMED = ["bart", "multi_label", "stsb"]
 METRICS = {"demo": "accuracy", "pairs": "f1", "multi_label": "f1_micro", "sst2": "accuracy", "bart": "accuracy", "ner": "f1", "tagger": "f1", "qa": "f1", "clm": "perplexity"}
 
 
 def write_weights(folder):
-    """model.safetensors next to a config.json of BERT: random weights of the encoder, as a checkpoint without a head."""
+    """Writes model.safetensors next to a config.json of BERT: random weights of the encoder, like a
+    checkpoint without a head."""
     config = json.loads((folder / "config.json").read_text())
     config["max_position_embeddings"] = 384  # recipes/qa.yaml's
     (folder / "config.json").write_text(json.dumps(config))
@@ -60,7 +61,8 @@ def write_weights(folder):
 
 
 def write_pairs(real):
-    """The reviews as MRPC's pairs (alike if their labels are), STS-B's, and texts with several labels."""
+    """Writes the reviews as MRPC's pairs (paraphrases if their labels are equal), as STS-B's, and as texts
+    with several labels."""
     for name in ("mrpc", "stsb", "topics"):
         (real / name).mkdir()
     for part in ("train", "dev", "test"):
@@ -75,7 +77,7 @@ def write_pairs(real):
 
 
 def make_small_data(folder):
-    """Generated data under the names that the recipes expect."""
+    """Writes generated data under the names that the recipes expect."""
     write_inputs(folder, rows=96)
     write_weights(folder / "encoder")
     generated, real = folder / "data", folder / "real"
@@ -105,7 +107,7 @@ def check_resumed(stretto, run, resumed):
 
 
 def predict(stretto, model, text):
-    """Its first text's prediction: JSON with the text's class, entities or answer."""
+    """Predicts the first text: JSON with the text's class, entities or answer."""
     return json.loads(stretto.run("predict", "--model", model, stdin=text).splitlines()[0])
 
 
@@ -116,7 +118,7 @@ TEXTS = {"demo": ("a lovely film\n", "label"), "sst2": ("a lovely film\n", "labe
 
 
 def check_recipe(stretto, recipe, name, *settings, metric=None):
-    """Trained on two ranks, tested and used to predict."""
+    """Trains on two ranks, tests and predicts."""
     run = f"runs/{name}"
     stretto.run("train", recipe, *TWO_RANKS, f"output={run}", *STEPS, *settings)
     results = stretto.json(f"{run}/dev_results.json")
@@ -145,7 +147,7 @@ def check_recipes(stretto):
     for name in recipes:
         settings = {"bart": NEW_BART, "pairs": NEW_ROBERTA}.get(name, [])
         check_recipe(stretto, f"recipes/{name}.yaml", name, *settings)
-    # What the comments of pairs.yaml say about numbers and single texts.
+    # Tests what the comments of pairs.yaml state about numbers and single texts.
     stsb = [f"data.{part}=real/stsb/{file}.tsv" for part, file in (("train", "train"), ("validation", "dev"), ("test", "test"))]
     check_recipe(stretto, "recipes/pairs.yaml", "stsb", *NEW_ROBERTA, *stsb, "data.label=score", "text_classification.glue_task=stsb",
                  "checkpoint.monitor=pearson", metric="pearson")
@@ -159,7 +161,7 @@ def check_recipes(stretto):
 
 
 def convert_reviews(stretto):
-    """CSV files, as run_glue.py reads."""
+    """Writes CSV files, which run_glue.py reads."""
     for name in ("train", "dev", "test"):
         with open(stretto.folder / f"real/sst2/{name}.tsv", encoding="utf-8") as file:
             rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
@@ -168,7 +170,7 @@ def convert_reviews(stretto):
 
 
 def check_door(stretto, verb, encoder, files, keys, text, *flags):
-    """Trains on two ranks, stops behind step 2 as it were, resumes, evaluates, predicts."""
+    """Trains on two ranks, resumes as if the run had been killed after step 2, evaluates and predicts."""
     key = {"run-glue": "label", "run-qa": "answer"}[verb]
     given = [verb, "--model_name_or_path", encoder, *files, "--do_train", "--do_eval", "--do_predict", "--max_steps", "4", "--save_steps", "2",
              "--logging_steps", "1", "--per_device_train_batch_size", "4", *flags, "-N", "2", "--output_dir"]
@@ -177,7 +179,7 @@ def check_door(stretto, verb, encoder, files, keys, text, *flags):
     results = stretto.json(f"{verb}/all_results.json")
     require(keys | {"train_loss", "train_runtime", "epoch"} <= set(results), f"{verb}: {sorted(results)}")
     shutil.copytree(stretto.folder / verb, stretto.folder / f"{verb}-whole")
-    # What a run leaves that was killed behind its second step.
+    # The state of a run that was killed after its second step.
     (stretto.folder / verb / "config.json").unlink()
     shutil.rmtree(stretto.folder / verb / "run/model")
     first, *later = checkpoints(stretto.folder / verb / "run")

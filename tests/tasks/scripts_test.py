@@ -68,7 +68,8 @@ def model_bytes(stretto, run):
 
 
 def check_limits(stretto):
-    """--max_*_samples read the first samples: as shorter files do, on any number of ranks."""
+    """--max_*_samples read the first samples, with the same result as shorter files, on any number of
+    ranks."""
     for name, count in (("train", 40), ("dev", 9), ("test", 7)):
         write_head(stretto.folder / f"data/{name}.jsonl", stretto.folder / f"data/short-{name}.jsonl", count)
     stages = ["--do_train", "--do_eval", "--do_predict", "--num_train_epochs", "1", "--learning_rate", "5e-3"]
@@ -82,7 +83,7 @@ def check_limits(stretto):
         require(found.keys() == wanted.keys() and all(
             found[key] == wanted[key] for key in wanted if key.endswith(("f1", "accuracy", "loss"))), f"{results}: {found}, {wanted}")
     require(len(read_lines(stretto.folder / "limited/predictions.txt")) == 7, "--max_predict_samples 7: predictions.txt")
-    # 2 ranks, each with half of the batch.
+    # Two ranks have half of the batch each.
     stretto.run("run-ner", *NER, *stages, *limits, "--per_device_train_batch_size", 4, "--output_dir", "limited2", "-N", 2)
     two, one = stretto.json("limited2/eval_results.json"), stretto.json("limited/eval_results.json")
     require_close("2 ranks", {"loss": two["eval_loss"]}, {"loss": one["eval_loss"]}, 1e-3)
@@ -102,7 +103,7 @@ def check_question_limits(stretto):
 
 
 def check_recipe_settings(stretto):
-    """The same limits in a recipe."""
+    """Tests the same limits in a recipe."""
     (stretto.folder / "ner.yaml").write_text(
         "task: token-classification\nmodel: {config: encoder/config.json}\ntokenizer: {path: encoder}\n"
         "data: {train: data/train.jsonl, validation: data/dev.jsonl, test: data/test.jsonl, max_length: 48, max_train_samples: 40,\n"
@@ -117,7 +118,7 @@ def check_recipe_settings(stretto):
 
 
 def check_numbered_tags(stretto):
-    """ner_tags that are numbers: named by a trained model's classes, else each is a class."""
+    """Numeric ner_tags are named by a trained model's classes; without one, each number is a class."""
     names = sorted({tag for line in read_lines(stretto.folder / "data/train.jsonl") for tag in json.loads(line)["ner_tags"]})
     for part in "train", "dev", "test":
         rows = [json.loads(line) for line in read_lines(stretto.folder / f"data/{part}.jsonl")]
@@ -135,7 +136,7 @@ def check_numbered_tags(stretto):
 
 
 def check_interruption(stretto):
-    """Ctrl-C: the verb ends when the ranks have saved; the same command continues the run."""
+    """After Ctrl-C the command ends once the ranks have saved; the same command continues the run."""
     flags = ["run-ner", *NER, "--do_train", "--do_eval", "--max_steps", "1000", "--output_dir", "stopped", "-N", "2"]
     for stop in signal.SIGINT, signal.SIGTERM:
         process = subprocess.Popen([stretto.program, *flags], cwd=stretto.folder, stderr=subprocess.PIPE, encoding="utf-8")
@@ -153,7 +154,7 @@ def check_interruption(stretto):
 
 
 def check_errors(stretto):
-    """Thirty mistakes: each names its flag and leaves the run in --output_dir as it is."""
+    """Each of thirty mistakes names its flag and leaves the run in --output_dir unchanged."""
     out = stretto.folder / "limited"
     kept = lambda: {path: path.read_bytes() for path in out.rglob("*") if path.is_file() and path.suffix != ".log"}
     before = kept()
@@ -171,7 +172,7 @@ def check_errors(stretto):
 
 
 def check_files(stretto):
-    """The fields that the scripts write, and what they print."""
+    """Tests the fields that the scripts write and the values that they print."""
     out = stretto.run("run-ner", *NER, "--do_train", "--do_eval", "--do_predict", "--num_train_epochs", "2.5", "--per_device_train_batch_size", 4,
                       "--logging_steps", 10, "--eval_strategy", "epoch", "--learning_rate", "5e-3", "--output_dir", "files", "-N", 2)
     require([line.split()[0] for line in out.splitlines() if " f1" in line or "_f1" in line] == ["eval_f1", "predict_f1"], out)
@@ -192,7 +193,7 @@ def check_files(stretto):
     require(evaluation["eval_samples"] == 26 and math.isclose(evaluation["eval_samples_per_second"] * evaluation["eval_runtime"], 26), f"{evaluation}")
     merged = stretto.json("files/all_results.json")
     require(merged == {**train, **evaluation, **stretto.json("files/predict_results.json")}, f"{merged}")
-    # An evaluation alone, with the metrics of each type; what was there before stays in all_results.json.
+    # An evaluation alone reports the metrics of each type; earlier values stay in all_results.json.
     stretto.run("run-ner", *NER, "--model_name_or_path", "files", "--do_eval", "--return_entity_level_metrics", "--output_dir", "files")
     types = stretto.json("files/eval_results.json")
     require(types["eval_overall_f1"] == evaluation["eval_f1"] and "eval_f1" not in types and "epoch" not in types, f"{types}")
@@ -201,7 +202,7 @@ def check_files(stretto):
 
 
 def check_flair_files(stretto):
-    """loss.tsv and training.log of run-flair-ner, in Flair's form."""
+    """Tests loss.tsv and training.log of run-flair-ner, in Flair's format."""
     (stretto.folder / "columns").mkdir()
     for part in "train", "dev", "test":
         shutil.copy(stretto.folder / f"data/{part}.conll", stretto.folder / f"columns/{part}.txt")

@@ -31,7 +31,7 @@ DIMENSIONS = 5
 
 
 def write_tagger(stretto, name, **settings):
-    """The setting that selects a tagger with these settings."""
+    """Returns the setting that selects a tagger with these settings."""
     (stretto.folder / f"{name}.json").write_text(json.dumps({"model_type": "sequence-tagger", **settings}, indent=1))
     return f"model.config={name}.json"
 
@@ -42,7 +42,8 @@ def vectors_of(folder):
 
 
 def check_vectors(stretto):
-    """The three forms of vector files give the same model; vectors stay as they are unless they are trained."""
+    """The three formats of vector files give the same model; vectors are unchanged unless they are
+    trained."""
     folder, vectors = stretto.folder, vectors_of(stretto.folder)
     lines = "".join(f"{word} {' '.join(map(str, values))}\n" for word, values in vectors.items())
     (folder / "glove.txt").write_text(lines)
@@ -70,7 +71,8 @@ def check_vectors(stretto):
 def check_predictions(stretto, run):
     results = stretto.json(f"{run}/test_results.json")
     require(results["overall_f1"] > 0.6, f"the model has not learned: {results}")
-    # Test read the folder that train wrote: the same predictions as predict's.
+    # `stretto test` reads the folder that `stretto train` wrote, and gives the predictions of `stretto
+    # predict`.
     first = json.loads((stretto.folder / run / "predictions.jsonl").read_text().splitlines()[0])
     text, whole = "anna berger works for acme in san marino .", " ".join(first["tokens"])
     texts = ["predict", "--model", f"{run}/model", "--text", text, "--text", "", "--text", whole]
@@ -85,7 +87,7 @@ def check_predictions(stretto, run):
 
 
 def check_variants(stretto, run):
-    """Each part can be left out; a trained folder is trained further."""
+    """Each part can be omitted; a trained folder can be trained further."""
     for name, settings in {
             "gru": {"rnn_type": "GRU", "rnn_layers": 2, "dropout": 0.2, "lowercase": True, "min_word_count": 2},
             "none": {"rnn_type": "none", "use_crf": False, "reproject_embeddings": False},
@@ -116,7 +118,7 @@ SECTION = "model={config: null, type: sequence-tagger}"
 
 
 def check_section(stretto):
-    """The settings in the recipe are those of a file."""
+    """The settings in the recipe equal those of a file."""
     settings = ", ".join(f"{key}: {value}" for key, value in TAGGER.items())
     stretto.train("tagger.yaml", "by-section", 1, *STEPS, SECTION, f"sequence_tagger={{{settings}}}")
     stretto.train("tagger.yaml", "by-file", 1, *STEPS)
@@ -128,8 +130,9 @@ def check_section(stretto):
 
 
 def check_losses(stretto):
-    """Weights of all tags change nothing, those of some do; the mean over sentences is that over words at another scale."""
-    # Under the default seed the tags' losses are nearly equal before the first step, and with them all means.
+    """Equal weights for all tags change nothing, weights for some tags do; the mean over sentences is the
+    mean over words, scaled."""
+    # With the default seed the tags' losses are nearly equal before the first step, and so are all means.
     plain = [SECTION, "sequence_tagger={use_crf: false, hidden_size: 8}", *STEPS, "training.seed=1"]
     stretto.train("tagger.yaml", "plain", 1, *plain)
     labels = stretto.json("plain/model/config.json")["label2id"]
@@ -147,7 +150,8 @@ def check_losses(stretto):
 
 
 def check_transformer(stretto):
-    """States of a transformer with words and characters, fine-tuned and frozen; ranks, resuming, testing and predicting."""
+    """Tests states of a transformer with words and characters, fine-tuned and frozen: ranks, resuming,
+    testing and predicting."""
     stretto.train("encoder.yaml", "encoded", 1)  # its trained weights are the transformer's
     (stretto.folder / "transformer.yaml").write_text(RECIPE.replace("model: {config: tagger.json}", """model: {type: sequence-tagger}
 sequence_tagger: {transformer: encoded/model, layers: "-1,-2", subtoken_pooling: mean, character_dimensions: 6, word_dimensions: 8,
@@ -157,7 +161,7 @@ sequence_tagger: {transformer: encoded/model, layers: "-1,-2", subtoken_pooling:
     require("transformer_path" not in config and config["transformer"]["model_type"] == "bert", f"{config}")
     stretto.run("test", "transformer.yaml", "-N", 2, "--no-pin", f"output={run}")
     check_predictions(stretto, run)
-    # The folder is whole: the transformer's own is no longer read.
+    # The model folder is complete: the transformer's folder is not read again.
     (stretto.folder / "encoded/model").rename(stretto.folder / "encoded/moved")
     stretto.run("test", "transformer.yaml", f"output={run}", "sequence_tagger.transformer=encoded/moved")
     check_conversion(stretto, run)
@@ -172,7 +176,8 @@ sequence_tagger: {transformer: encoded/model, layers: "-1,-2", subtoken_pooling:
 
 
 def check_conversion(stretto, run):
-    """A checkpoint becomes a whole model folder, which predicts elsewhere without the transformer that training started from."""
+    """A checkpoint becomes a complete model folder, which predicts without the transformer that training
+    started from."""
     require(not (stretto.folder / "encoded/model").exists(), "the transformer is still there")
     stretto.run("convert", run, "converted")
     files = lambda folder: {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -183,8 +188,7 @@ def check_conversion(stretto, run):
         shutil.move(stretto.folder / "converted", stretto.folder / "gone")
         texts = "anna berger works for acme in san marino .\n\nvienna\n"
         found = stretto.run("predict", "--model", f"{elsewhere}/tagger", stdin=texts)
-    # The last checkpoint is not the best model, so that scores differ, but all its files are those of its own
-    # weights.
+    # The last checkpoint is not the best model, so scores differ, but all its files match its weights.
     require([set(json.loads(line)) for line in found.splitlines()] == [{"text", "entities"}] * 3, found)
     stretto.run("convert", run, "of-best", "--like", f"{run}/model")
     require(set(files(stretto.folder / "of-best")) == set(model), "--like lacks files")
@@ -199,8 +203,8 @@ sequence_tagger: {transformer: encoded/model, fine_tune: false, character_dimens
 
 
 def check_frozen(stretto):
-    """Kept states of a frozen transformer change no bit of the result, with context, also resumed. tests/train/kept_states_test.cpp
-    has other ranks, strategies and precisions."""
+    """Cached states of a frozen transformer change no bit of the result, with context, also after resuming.
+    tests/train/kept_states_test.cpp tests other numbers of ranks, strategies and precisions."""
     (stretto.folder / "frozen.yaml").write_text(RECIPE.replace("model: {config: tagger.json}", FROZEN).replace(
         "tag_scheme: IOBES", "tag_scheme: IOBES, context_size: 5").replace("epochs: 4", "epochs: 2").replace(
             "max_length: 48", "max_length: 48, max_train_samples: 64"))
@@ -218,7 +222,7 @@ def check_frozen(stretto):
     stretto.run("test", "frozen.yaml", "-N", 2, "--no-pin", "output=frozen-2-cpu")
     stretto.train("frozen.yaml", "without-context", 1, *STEPS, "token_classification.context_size=0")
     require(losses_of(stretto, "without-context")[:3] != losses_of(stretto, "frozen-2-none")[:3], "the context changes nothing")
-    # A trained folder knows that its transformer is frozen.
+    # A trained folder records that its transformer is frozen.
     (stretto.folder / "further-frozen.yaml").write_text(RECIPE.replace("config: tagger.json", "path: frozen-2-cpu/model"))
     stretto.train("further-frozen.yaml", "further-frozen", 1, *STEPS, "token_classification.embeddings_storage_mode=cpu")
     # A model with a head on each token reads the context too.

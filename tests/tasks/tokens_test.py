@@ -45,7 +45,7 @@ def check_results(stretto, run):
 
 
 def check_inputs(stretto):
-    """JSON Lines give the same model as CoNLL; windows cover all words; what is wrong is named."""
+    """JSON Lines give the same model as CoNLL; windows cover all words; errors are named."""
     steps = ["training.max_steps=6", "evaluate.every=never"]
     stretto.train("ner.yaml", "conll", 1, *steps)
     stretto.train("ner.yaml", "jsonl", 1, *steps, "data.train=data/train.jsonl")
@@ -120,7 +120,8 @@ def check_door(stretto):
 
 
 def check_refused_reruns(stretto, flags):
-    """Evaluating in the folder of a trained model, and mistakes with --overwrite_output_dir, leave the run and its recipe as they are."""
+    """Evaluating in the folder of a trained model, and mistakes with --overwrite_output_dir, leave the run
+    and its recipe unchanged."""
     door = stretto.folder / "door"
     kept = lambda: {path: path.read_bytes() for path in [door / "recipe.yaml", *(door / "run").rglob("*")] if path.is_file()}
     before = kept()
@@ -140,13 +141,13 @@ def check_refused_reruns(stretto, flags):
     require(sorted(path.name for path in (door / "previous-1/checkpoints").iterdir()) == checkpoints, "previous-1/ lacks checkpoints")
     require((door / "model.safetensors").read_bytes() == (door / "run/model/model.safetensors").read_bytes() != model, "the new model")
     require(not (door / "previous.new").exists(), "the earlier run still stands aside")
-    # While another run writes there, it is left alone.
+    # A folder in which another run writes is not changed.
     before = kept()
     with locked(door / "run"):
         stretto.require_error("another run is writing into door/run", "run-ner", *flags, "--overwrite_output_dir")
     require(kept() == before, "a run in progress was moved")
-    # A command that was killed while the earlier run stood aside: the next one, which is refused too, brings
-    # it back.
+    # If a command is killed while the earlier run is moved aside, the next command restores it, even if it is
+    # refused itself.
     before = kept()
     (door / "run").rename(door / "previous.new")
     stretto.require_error("nope.jsonl", "run-ner", *with_flag(flags, "--train_file", "data/nope.jsonl"), "--overwrite_output_dir")
@@ -155,7 +156,7 @@ def check_refused_reruns(stretto, flags):
 
 @contextlib.contextmanager
 def locked(run):
-    """As a run in progress locks its folder."""
+    """Locks the folder like a run in progress."""
     folder = os.open(run, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -227,7 +228,8 @@ def check_export(stretto):
 
 
 def predict_words(stretto, run):
-    """Sentences that are split into words, in every form, give the same entities; compare_tokens.py compares them with transformers."""
+    """All forms of sentences that are split into words give the same entities; compare_tokens.py compares
+    them with transformers."""
     sentences = [text.split() for text in TEXTS] + [["Blue River", "in", "caf\u00e9", "new", "york"]]
     folder = stretto.folder
     (folder / "words.jsonl").write_text("".join(json.dumps({"id": 1, "tokens": words}) + "\n" for words in sentences))

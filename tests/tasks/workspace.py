@@ -1,4 +1,4 @@
-"""What the tests of this folder have in common: data, a small model with random weights, and runs of stretto."""
+"""Shared by the tests of this folder: data, a small model with random weights, and runs of stretto."""
 
 import json
 import math
@@ -12,7 +12,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 
 def write_inputs(folder, rows=160):
-    """Data in folder/data, and folder/encoder with the words of the data as vocabulary."""
+    """Writes data in folder/data, and folder/encoder with the words of the data as vocabulary."""
     subprocess.run([sys.executable, "-B", SOURCE / "scripts/make_entities.py", folder / "data", "--rows", str(rows)], check=True)
     words = set()
     for path in (folder / "data").glob("*.conll"):
@@ -69,7 +69,7 @@ NEW_BART = ["model.path=null", "model.config=new-bart/config.json", "tokenizer.p
 
 
 def write_bart(folder):
-    """config.json and a byte-level tokenizer: BART starts from random weights."""
+    """Writes config.json and a byte-level tokenizer: BART starts from random weights."""
     shutil.copytree(SOURCE / "tests/golden/tokenizer/roberta", folder)
     vocabulary = json.loads((folder / "vocab.json").read_text())
     sides = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in
@@ -79,7 +79,7 @@ def write_bart(folder):
          "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2, **sides}))
 
 
-# The same for new-roberta/ of write_roberta.
+# Settings that start a recipe from the folder new-roberta/ of write_roberta.
 NEW_ROBERTA = ["model.path=null", "model.config=new-roberta/config.json", "tokenizer.path=new-roberta"]
 
 
@@ -98,7 +98,7 @@ DECODERS = {"gpt2": {"n_layer": 2, "n_head": 4, "n_embd": 32, "n_positions": 48}
 
 
 def write_lines(path, lines, seed):
-    """Sentences that a model can learn: a number of things, and who has them."""
+    """Returns sentences that a model can learn: a number of things, and their owner."""
     draw = random.Random(seed)
     names, things = ["Anna", "Boris", "Clara", "David"], ["apples", "books", "cats", "doors"]
     path.write_text("".join(
@@ -107,7 +107,7 @@ def write_lines(path, lines, seed):
 
 
 def write_model(folder, model_type):
-    """config.json and a byte-level tokenizer with an end of text."""
+    """Writes config.json and a byte-level tokenizer with an end-of-text token."""
     shutil.copytree(SOURCE / "tests/golden/tokenizer/roberta", folder)
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "RobertaTokenizer", "eos_token": "</s>"}))
     vocabulary = json.loads((folder / "vocab.json").read_text())
@@ -127,7 +127,7 @@ def require_close(what, found, wanted, tolerance):
 
 
 def spans_of(tags):
-    """(type, begin, end) of IOB2 tags."""
+    """Returns (type, begin, end) of the spans of IOB2 tags."""
     spans, begin = [], None
     for i, tag in enumerate([*tags, "O"]):
         if begin is not None and not tag.startswith("I-"):
@@ -139,8 +139,8 @@ def spans_of(tags):
 
 
 def check_ranks_and_resuming(stretto, recipe, strategies, prefix=""):
-    """The same results on 1 and 2 ranks, under the strategies and behind a resume. Returns the run folder's name, which, as the others,
-    begins with `prefix`."""
+    """Tests that results are the same on 1 and 2 ranks, under the strategies and after resuming. Returns the
+    name of the run folder; the names of all folders begin with `prefix`."""
     one, two, resumed = (prefix + name for name in ("one", "two", "resumed"))
     stretto.train(recipe, one, 1, "checkpoint.every=7")
     stretto.train(recipe, two, 2, "training.strategy=ddp")
@@ -160,13 +160,14 @@ def check_ranks_and_resuming(stretto, recipe, strategies, prefix=""):
 
 
 def losses_of(stretto, run):
-    """The loss of each step."""
+    """Returns the loss of each step."""
     records = [json.loads(line) for line in (stretto.folder / run / "metrics.jsonl").read_text().splitlines()]
     return [record["loss"] for record in records if "loss" in record]
 
 
 def check_without_validation(stretto, recipe, output, *settings):
-    """With data.train alone a recipe trains, says that nothing is evaluated, and keeps the last model; in a folder with a run too."""
+    """With data.train only, a recipe trains, reports that nothing is evaluated, and keeps the last model,
+    also in a folder with an earlier run."""
     train = ["data.validation=null", "training.max_steps=2", *settings]
     stretto.train(recipe, output, 1, *train)
     log = (stretto.folder / output / "logger_logs/training_0.log").read_text()
@@ -184,7 +185,7 @@ def check_without_validation(stretto, recipe, output, *settings):
 
 
 def emptied(path):
-    """The folder in which a test works, and whose files transformers_test.py then compares."""
+    """The folder in which a test works. transformers_test.py compares its files afterwards."""
     folder = pathlib.Path(path).resolve()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

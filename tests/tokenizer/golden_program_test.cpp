@@ -8,8 +8,8 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/text/golden_support.h"
 
-// `stretto tokenize` compared with Hugging Face's tokenizers: texts, words and pairs, with every truncation
-// strategy and all windows, in every form of output. See scripts/make_golden_encodings.py.
+// Compares `stretto tokenize` with Hugging Face's tokenizers: texts, words and pairs, with every truncation
+// strategy and all windows, in every output format. See scripts/make_golden_encodings.py.
 namespace stretto {
 namespace {
 

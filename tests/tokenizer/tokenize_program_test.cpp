@@ -31,7 +31,7 @@ class TokenizeProgram : public testing::Test {
     return path;
   }
 
-  // The program with these arguments, reading `input`.
+  // Runs the program with these arguments and `input` as its standard input.
   ShellResult tokenize(const std::string& arguments, const std::string& input) const {
     return shell(command(arguments) + " < " + write("input.txt", input));
   }
@@ -168,7 +168,7 @@ TEST_F(TokenizeProgram, InvalidUtf8IsReplacedLikePythonDoes) {
             "0:1 2:3\n0:2 3:4\n0:3 4:5\n");
 }
 
-TEST_F(TokenizeProgram, LinesMayLieAcrossReads) {
+TEST_F(TokenizeProgram, LinesMaySpanReads) {
   const std::string line = "na\u00efve \u4e2d\u56fd caf\u00e9\n";
   const std::string arguments = "--tokenizer " + golden + "/uncased.txt --tokens";
   const std::string expected = tokenize(arguments, line).out;
@@ -189,7 +189,7 @@ TEST_F(TokenizeProgram, AnEndlessLineIsRefused) {
   EXPECT_THAT(result.err, MatchesRegex("stretto: error: standard input:1: [^\n]*16 MiB[^\n]*\n"));
 }
 
-TEST_F(TokenizeProgram, AClosedPipeEndsItQuietly) {
+TEST_F(TokenizeProgram, AClosedPipeEndsTheProgramQuietly) {
   const std::string endless = "yes the map | " + command("--tokenizer " + golden + "/added.json --tokens");
   const ShellResult result = shell(endless + " | head -n 2");
   EXPECT_EQ(result.out, "[CLS] the map [SEP]\n[CLS] the map [SEP]\n");
@@ -265,7 +265,7 @@ TEST_F(TokenizeProgram, PairsWordsAndWindows) {
   EXPECT_EQ(tokenize(uncased + "--word-ids --pair --split-into-words", "a b\tc\n").out, "- 0 1 - 0 -\n");
 }
 
-TEST_F(TokenizeProgram, TheLinesBeforeABadOneAreWritten) {
+TEST_F(TokenizeProgram, LinesBeforeABadOneAreWritten) {
   const std::string arguments =
       "--tokenizer " + golden + "/uncased.txt --tokens --pair --threads 2 --no-special ";
   std::string lines, wanted;

@@ -18,8 +18,8 @@ using ::testing::MatchesRegex;
 using ::testing::Not;
 
 constexpr int usage = 2;         // exit codes: an invalid recipe,
-constexpr int broken_input = 2;  // damaged input, which a restart would find the same,
-constexpr int failure = 1;       // and a failure that a restart may get over
+constexpr int broken_input = 2;  // invalid input, which a restart would not change,
+constexpr int failure = 1;       // and a failure that a restart may resolve
 
 class BadInput : public ::testing::Test {
  protected:
@@ -40,13 +40,13 @@ class BadInput : public ::testing::Test {
 
   std::string path(const std::string& name) const { return workspace_.path(name); }
 
-  // A trained model folder to damage, at trained/model; settings that start from it.
+  // Writes a trained model folder to damage, at trained/model; returns the settings that start from it.
   std::string train_model() {
     workspace_.train("trained", 1, "training.max_steps=1 evaluate.every=never training.precision=fp32");
     return "model.config=null model.path=" + path("trained/model");
   }
 
-  // Replaces the trained weights by `change` of them.
+  // Applies `change` to the trained weights.
   template <class Change>
   void change_weights(const Change& change) {
     const std::string name = "trained/model/model.safetensors";
@@ -90,7 +90,7 @@ TEST_F(BadInput, LabelsThatTheTrainingDataDoesNotHave) {
 TEST_F(BadInput, MalformedRow) {
   workspace_.write("train.tsv", make_rows(9, 1) + "a row without its label\n" + make_rows(9, 2));
   expect_refusal(broken_input, "", has_all(path("train.tsv") + ":11: 1 column", "2 (sentence, label)"));
-  // It is reported once, and not tried again.
+  // The error is reported once, and the run is not restarted.
   const ShellResult again = shell(workspace_.command("train", 2) + " --max-restarts 2");
   expect_refusal_of(again, broken_input,
                     Not(AnyOf(HasSubstr("restart"), HasSubstr("has left"), HasSubstr("[rank 1]"))));
@@ -122,11 +122,11 @@ TEST_F(BadInput, BatchSizesThatContradict) {
   EXPECT_FALSE(workspace_.has("run"));
 }
 
-TEST_F(BadInput, PrecisionThatIsNotThere) {
+TEST_F(BadInput, UnknownPrecision) {
   expect_refusal(usage, "training.precision=fp16", has_all("training.precision: \"fp16\"", "bf16 "));
 }
 
-TEST_F(BadInput, StrategyThatIsNotThere) {
+TEST_F(BadInput, UnknownStrategy) {
   expect_refusal(usage, "training.strategy=fsdp2",
                  has_all("training.strategy: \"fsdp2\"", "not available", "ddp-bf16"));
   expect_refusal(usage, "training.strategy=hsdp training.dp_shard=3",
@@ -158,9 +158,9 @@ TEST_F(BadInput, OutputThatCannotBeWritten) {
   expect_refusal(failure, "output=" + path("recipe.yaml/run"), HasSubstr(path("recipe.yaml/run")));
 }
 
-// ---- recipe
+// ---- files and folders
 
-TEST_F(BadInput, RecipeThatIsNotThere) {
+TEST_F(BadInput, MissingRecipe) {
   const auto run = [](const std::string& arguments) {
     return shell(std::string(STRETTO_PROGRAM) + " train " + arguments);
   };
@@ -184,7 +184,7 @@ TEST_F(BadInput, OutputThatIsAModelFolder) {
   EXPECT_FALSE(workspace_.has("model/.lock"));
 }
 
-TEST_F(BadInput, TestDataThatIsNotThere) {
+TEST_F(BadInput, MissingTestData) {
   expect_refusal(usage, "data.test=" + path("absent.tsv"),
                  HasSubstr("data.test: " + path("absent.tsv") + " does not exist"));
 }
@@ -218,7 +218,7 @@ TEST_F(BadInput, UnknownOptionsAndVerbs) {
   EXPECT_THAT(refusal("help optimiser"), HasSubstr("did you mean \"optimizer\"?"));
 }
 
-TEST_F(BadInput, OutputThatTheDiskDoesNotTake) {
+TEST_F(BadInput, OutputOnAFullDisk) {
   workspace_.train("run", 1, "training.max_steps=2 evaluate.every=never checkpoint.every=1");
   const std::string run = path("run");
   const std::vector<std::string> printing = {"--help",
@@ -306,12 +306,12 @@ TEST_F(BadInput, TruncatedWeights) {
   expect_refusal(broken_input, settings, has_all(path("trained/model/model.safetensors") + ":", "3 bytes"));
 }
 
-TEST_F(BadInput, ConfigThatIsNoJson) {
+TEST_F(BadInput, ConfigThatIsNotJson) {
   workspace_.write("model/config.json", "{\"vocab_size\": 33,");
   expect_refusal(broken_input, "", HasSubstr(path("model/config.json")));
 }
 
-TEST_F(BadInput, MoreThanMemoryHolds) {
+TEST_F(BadInput, MoreThanFitsInMemory) {
   auto config = nlohmann::json::parse(workspace_.read("model/config.json"));
   config["num_hidden_layers"] = 10000;
   config["intermediate_size"] = 100000;
@@ -319,7 +319,7 @@ TEST_F(BadInput, MoreThanMemoryHolds) {
   expect_refusal(usage, "", has_all("2 ranks", "--oversubscribe"));
 }
 
-// ---- not refused
+// ---- accepted with a warning
 
 TEST_F(BadInput, ABatchLargerThanTheDataIsNoted) {
   const ShellResult result = workspace_.run("train", 2, "training.global_batch_size=100 training.epochs=1");

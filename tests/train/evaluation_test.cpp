@@ -6,7 +6,7 @@
 
 #include "stretto/base/error.h"
 
-// `stretto test` of what `stretto train` has written.
+// Tests `stretto test` on the output of `stretto train`.
 namespace stretto {
 namespace {
 
@@ -23,7 +23,7 @@ class EvaluationTest : public ::testing::Test {
     return shell(workspace_.command("test", 1, "data.test=" + workspace_.path("dev.tsv") + " " + settings) +
                  options);
   }
-  // The last value of the last tensor becomes NaN, in fp32 and in fp64.
+  // Sets the last value of the last tensor to NaN, in fp32 and in fp64.
   void spoil_model() const {
     std::string bytes = workspace_.read("run/model/model.safetensors");
     bytes.replace(bytes.size() - 8, 8, std::string("\0\0\0\0\0\0\xf8\x7f", 8));

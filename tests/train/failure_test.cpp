@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// Runs that fail while training.
+// Tests runs that fail while training.
 namespace stretto {
 namespace {
 
@@ -12,7 +12,7 @@ using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
-// A run on two ranks that would take days, after its first steps.
+// A run on two ranks that would take days; the constructor waits for its first steps.
 class BrokenRun : public ::testing::Test {
  protected:
   explicit BrokenRun(std::string options = "") : options_(std::move(options)) {}
@@ -55,7 +55,7 @@ TEST_F(BrokenRun, AKilledRankIsNamedAndTheOthersEnd) {
   expect_ranks_gone();
 }
 
-TEST_F(BrokenRun, RankZeroIsNoException) {
+TEST_F(BrokenRun, RankZeroIsTreatedLikeOthers) {
   const auto victims = children_of(run_->pid(), "RANK=0");
   ASSERT_EQ(victims.size(), 1u);
   ::kill(victims[0], SIGSEGV);
@@ -103,7 +103,7 @@ TEST_F(BrokenRun, RanksEndWithTheirLauncher) {
   EXPECT_FALSE(workspace_.has("run/model"));
 }
 
-TEST(NonFinite, ALossThatIsNoNumberIsRefusedBeforeTheStep) {
+TEST(NonFinite, ANaNLossIsRefusedBeforeTheStep) {
   const Workspace workspace;
   const ShellResult result = workspace.run(
       "train", 2, "optimizer.lr=1e30 scheduler.warmup_ratio=0 training.precision=fp32 evaluate.every=never");
@@ -114,8 +114,8 @@ TEST(NonFinite, ALossThatIsNoNumberIsRefusedBeforeTheStep) {
   EXPECT_FALSE(workspace.has("run/model"));
 }
 
-// An evaluation may see the broken model first.
-TEST(NonFinite, AnEvaluationThatIsNoNumberIsSaid) {
+// An evaluation may detect the broken model first.
+TEST(NonFinite, ANaNEvaluationIsReported) {
   const Workspace workspace;
   const ShellResult result = workspace.run(
       "train", 2,

@@ -4,7 +4,7 @@
 
 #include "stretto/serve/pipeline.h"
 
-// Each model family, from a config.json and its tokenizer to predictions.
+// Tests each model family, from a config.json and its tokenizer to predictions.
 namespace stretto {
 namespace {
 

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// `stretto train` with the configurations of DeepSpeed and Accelerate: the same run as with the settings that
-// they stand for.
+// Tests `stretto train` with the configurations of DeepSpeed and Accelerate: the run is the same as with the
+// corresponding settings.
 namespace stretto {
 namespace {
 
@@ -34,7 +34,7 @@ class ForeignConfigs : public ::testing::Test {
   Workspace workspace_;
 };
 
-TEST_F(ForeignConfigs, DeepSpeedTrainsAsItsStrategy) {
+TEST_F(ForeignConfigs, DeepSpeedTrainsWithTheSameStrategy) {
   const std::pair<int, const char*> stages[] = {{2, "zero2"}, {3, "fsdp"}};
   for (const auto& [stage, strategy] : stages) {
     SCOPED_TRACE(strategy);
@@ -61,7 +61,7 @@ TEST_F(ForeignConfigs, DeepSpeedTrainsAsItsStrategy) {
   }
 }
 
-TEST_F(ForeignConfigs, AccelerateStartsItsRanksAndTrainsAsItsStrategy) {
+TEST_F(ForeignConfigs, AccelerateStartsItsRanksAndTrainsWithTheSameStrategy) {
   workspace_.write("accelerate.yaml", R"(distributed_type: FSDP
 fsdp_config:
   fsdp_sharding_strategy: FULL_SHARD
@@ -84,7 +84,7 @@ use_cpu: true
   EXPECT_FALSE(workspace_.has("refused"));
 }
 
-TEST_F(ForeignConfigs, ParametersOfPytorchUniversalTrainerTrainAsTheirStrategy) {
+TEST_F(ForeignConfigs, ParametersOfPytorchUniversalTrainerTrainWithTheSameStrategy) {
   workspace_.write("parameters.yml", fmt::format(R"(transformers-params:
     mode: 'train'
     model_dir: '{}'
@@ -129,7 +129,7 @@ TEST_F(ForeignConfigs, ErrorsNameTheFileTheLineAndTheKey) {
                 "training.strategy (--set training.strategy=zero2) is \"zero2\"; remove one of them"));
 }
 
-TEST_F(ForeignConfigs, HpsFilesTrainAsTheSettings) {
+TEST_F(ForeignConfigs, HpsFilesTrainLikeTheirSettings) {
   std::string recipe = workspace_.read("recipe.yaml");
   for (const std::string lines : {"optimizer:\n  lr: 0.001\n", "scheduler:\n  warmup_ratio: 0.1\n"})
     recipe.erase(recipe.find(lines), lines.size());

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// `stretto train` on several hosts: the same command on each.
+// Tests `stretto train` on several hosts, with the same command on each.
 namespace stretto {
 namespace {
 
@@ -64,7 +64,7 @@ TEST_F(TrainHosts, DeterministicRunsHaveTheSameBitsOnAnyHosts) {
               workspace_.read("1x1/model/model.safetensors"));
 }
 
-// laws_test.cpp does the same over TCP alone, as with one rank per host.
+// laws_test.cpp tests the same over TCP alone, as with one rank per host.
 TEST_F(TrainHosts, EveryStrategyTakesTheSameSteps) {
   workspace_.train("ddp", 4, settings);
   for (const std::string strategy : {"zero1", "zero2", "fsdp", "hsdp"}) {
@@ -113,7 +113,7 @@ TEST_F(TrainHosts, DataThatDifferAreNamedByHost) {
                                     ContainsRegex("on ranks 2 and 3 on host1 \\([^\n]*other.tsv\\)")));
 }
 
-// Each host has a /dev/shm/run of its own: the first keeps all checkpoints, and gives them to the second.
+// Each host has a separate /dev/shm/run. The first one keeps all checkpoints and sends them to the second.
 TEST_F(TrainHosts, CheckpointsNeedNoSharedFolder) {
   workspace_.train("undisturbed", 4, settings);
   const std::string sharded = "checkpoint.every=3 training.strategy=fsdp output=";
@@ -146,7 +146,7 @@ TEST_F(TrainHosts, CheckpointsNeedNoSharedFolder) {
   EXPECT_FALSE(workspace_.has("second/model"));
 }
 
-// Rank 3 is killed after two checkpoints, in the first life only.
+// Rank 3 is killed after two checkpoints, in the first start only.
 TEST_F(TrainHosts, AllHostsRestartFromTheNewestCheckpoint) {
   workspace_.train("undisturbed", 4, settings + "training.max_steps=60");
   const std::string own = "training.max_steps=60 checkpoint.every=5 output=" + workspace_.path("run");

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// Programs that are killed, stopped by a signal or hindered by the disk are resumed as if they had never
+// Programs that are killed, stopped by a signal or stopped by a disk error are resumed as if they had never
 // stopped.
 namespace stretto {
 namespace {
@@ -26,8 +26,9 @@ class Interrupted : public RunStates<Workspace> {
 
 // ---- kills
 
-// SIGKILL for the launcher and with it all ranks. A quarter of the kills comes at any moment, the others are
-// aimed at the start, a step or a save; which of these each one hit is determined afterwards.
+// SIGKILL is sent to the launcher, and thereby ends all ranks. A quarter of the kills come at any moment; the
+// others are aimed at the start, at a step or at a save. Afterwards the test determines which of these each
+// one hit.
 class Kills : public Interrupted {
  protected:
   enum Phase { starting, stepping, saving };
@@ -37,7 +38,7 @@ class Kills : public Interrupted {
   }
   bool is_saving() const { return !checkpoint_format::list_partial(path("killed/checkpoints")).empty(); }
 
-  // Waits until the run is where kill number `kill` is aimed, or has ended.
+  // Waits until the run reaches the moment at which kill number `kill` is aimed, or ends.
   void wait_for_moment(const BackgroundShell& run, int kill) {
     const auto wait_until = [&](const auto& condition) {
       while (run.running() && !condition()) std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -53,8 +54,8 @@ class Kills : public Interrupted {
     pause(0, 100);
     wait_until([&] { return is_saving() == (kill % 4 == 3); });
   }
-  // What a run was doing when it was killed. Partial checkpoints are of this run if it has taken a step: they
-  // are removed at the start.
+  // Determines what a run was doing when it was killed. Partial checkpoints belong to this run if it has
+  // taken a step: they are removed at the start.
   Phase phase(const BackgroundShell& run) const {
     if (!has_stepped(run)) return starting;
     return is_saving() ? saving : stepping;
@@ -155,7 +156,7 @@ TEST_F(ResumeAfterSignal, SigusrOneSavesAndContinues) {
 
 // ---- refusals
 
-TEST_F(Interrupted, OtherSettingsAreRefusedUnlessMeant) {
+TEST_F(Interrupted, OtherSettingsAreRefusedUnlessAccepted) {
   const std::string settings =
       "training.precision=fp32 training.max_steps=4 checkpoint.every=2 evaluate.every=never ";
   const auto expect_refusal = [&](const std::string& changes,
@@ -195,7 +196,7 @@ TEST_F(Interrupted, TwoRunsInOneFolderAreRefused) {
       << "the first run's log is its own";
 }
 
-TEST_F(Interrupted, AKilledRunHoldsItsFolderNoLongerThanItLives) {
+TEST_F(Interrupted, AKilledRunReleasesItsFolder) {
   const std::string settings = "training.epochs=100000 training.max_steps=1000000 output=" + path("run");
   BackgroundShell first(workspace_.command("train", 2, settings));
   ASSERT_TRUE(eventually([&] { return workspace_.has("run/metrics.jsonl"); }));
@@ -206,9 +207,9 @@ TEST_F(Interrupted, AKilledRunHoldsItsFolderNoLongerThanItLives) {
   EXPECT_TRUE(second.running()) << second.err();
 }
 
-// ---- disks that fail
+// ---- disk errors
 
-TEST_F(Interrupted, AFullDiskOfOneRankIsToldByAllAndTrainingGoesOn) {
+TEST_F(Interrupted, AFullDiskOfOneRankIsReportedAndTrainingContinues) {
   const std::string settings =
       "training.max_steps=6 checkpoint.every=2 evaluate.every=never output=" + path("run");
   const ShellResult result = shell(with_file_fault("enospc@1+:rank=1:path=step-00000004") +
@@ -237,8 +238,8 @@ TEST_F(Interrupted, ALastCheckpointThatFailsFailsTheRunAndLeavesTheModel) {
 
 // ---- the end
 
-// A checkpoint of an interruption must not be what the same command starts from once the run has ended.
-TEST_F(Interrupted, AFinishedRunHasNothingLeftToDo) {
+// Once a run has ended, the same command must not start from a checkpoint of an earlier interruption.
+TEST_F(Interrupted, AFinishedRunTakesNoSteps) {
   const std::string settings =
       "training.max_steps=300 evaluate.every=never training.precision=fp32 output=" + path("run");
   BackgroundShell run(workspace_.command("train", 2, settings));

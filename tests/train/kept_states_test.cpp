@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The sentences of make_rows, with a tag for each word.
+// Writes the sentences of make_rows, with a tag for each word.
 std::string make_tagged(int count, uint64_t seed) {
   std::string text;
   const std::string rows = make_rows(count, seed);
@@ -22,9 +22,9 @@ std::string make_tagged(int count, uint64_t seed) {
   return text;
 }
 
-// Ranks that share memory, those that do not, where each keeps other states, and bf16, whose products round
-// with their sizes.
-TEST(TrainLaws, KeptStatesOfAFrozenTransformerChangeNoBit) {
+// Tests ranks that share memory, ranks that do not, where each rank caches other states, and bf16, whose
+// matmuls round differently with their sizes.
+TEST(TrainLaws, CachedStatesOfAFrozenTransformerChangeNoBit) {
   const ThreadWorkspace workspace;
   workspace.train("encoder", 1, "training.max_steps=1");
   workspace.write("train.conll", make_tagged(40, 1));

@@ -69,8 +69,8 @@ TEST(TrainLaws, EveryStrategyTakesTheSameSteps) {
   }
 }
 
-// Every other order of sums rounds differently in fp32 and bf16. A step has 6 + 6 micro-batches, some without
-// a sample, and the number of ranks changes during the run.
+// Any other order of summation rounds differently in fp32 and bf16. A step has 6 + 6 micro-batches, some
+// without a sample, and the number of ranks changes during the run.
 TEST(TrainLaws, DeterministicRunsHaveTheSameBitsOnOneTwoAndFourRanks) {
   const ThreadWorkspace workspace;
   workspace.write("train.tsv", make_rows(63, 5));
@@ -101,7 +101,7 @@ TEST(TrainLaws, DeterministicRunsHaveTheSameBitsOnOneTwoAndFourRanks) {
   }
 }
 
-// This holds across a checkpoint, too.
+// The law also holds across a checkpoint.
 TEST(TrainLaws, OptimizerStateInFilesChangesNoBit) {
   const ThreadWorkspace workspace;
   std::filesystem::create_directory(workspace.path("disk"));
@@ -121,9 +121,9 @@ TEST(TrainLaws, OptimizerStateInFilesChangesNoBit) {
   }
 }
 
-TEST(TrainLaws, AccumulationIsAsGoodAsRanksAndTheLastWindowMayBePartial) {
+TEST(TrainLaws, AccumulationEqualsRanksAndTheLastWindowMayBePartial) {
   const ThreadWorkspace workspace;
-  workspace.write("train.tsv", make_rows(87, 3));  // 32 + 32 + 23 per epoch
+  workspace.write("train.tsv", make_rows(87, 3));  // 32 + 32 + 23 samples per epoch
   const std::string settings =
       "training.global_batch_size=32 training.batch_size=16 training.epochs=3 evaluate.every=never";
   workspace.train("two", 2, settings);

@@ -12,7 +12,7 @@
 namespace stretto {
 namespace {
 
-// MiB of a process that no file backs. 0: none, or not measured.
+// The MiB of a process that are not backed by a file. 0: none, or not measured.
 struct Memory {
   double own = 0, shared = 0;
 };
@@ -29,11 +29,11 @@ Memory memory_of(pid_t process) {
 }
 
 struct Peaks {
-  double rank = 0, sum = 0;  // MiB, of any one rank, and of all together
+  double rank = 0, sum = 0;  // MiB: the largest of any rank, and of all ranks together
 };
 
-// The peaks of the ranks of `command`, which must succeed. Each rank is charged its part of shared memory;
-// otherwise the last one to end would be charged all of it.
+// Returns the peaks of the ranks of `command`, which must succeed. Each rank is charged its part of shared
+// memory; otherwise the last one to end would be charged all of it.
 Peaks peaks_of(const std::string& command) {
   BackgroundShell run(command);
   Peaks peaks;
@@ -59,19 +59,19 @@ Peaks peaks_of(const std::string& command) {
 
 bool measures() {
 #if defined(__SANITIZE_ADDRESS__)
-  return false;  // its shadow memory is counted
+  return false;  // a sanitizer's shadow memory is counted
 #else
   return memory_of(::getpid()).own > 0;
 #endif
 }
 
-// 18 million parameters in blocks of 2 MiB: what a rank gathers at a time is about 20 MiB.
+// A model of 18 million parameters in blocks of 2 MiB: a rank gathers about 20 MiB at a time.
 constexpr double model_mib = 68.7;
 constexpr const char* deep_config = R"({"model_type": "bert", "vocab_size": 64, "hidden_size": 256,
   "num_hidden_layers": 34, "num_attention_heads": 4, "intermediate_size": 512, "max_position_embeddings": 32})";
 
-// The shell command of a run of six steps, so that its peak is seen on a busy machine too, into the folder
-// `name`.
+// Returns the shell command of a run into the folder `name`. It takes six steps, so that its peak is measured
+// on a busy machine, too.
 std::string short_run(const Workspace& workspace, const std::string& name, const std::string& more,
                       int ranks = 4) {
   return workspace.command(
@@ -82,7 +82,7 @@ std::string short_run(const Workspace& workspace, const std::string& name, const
           workspace.path(name), more));
 }
 
-// Above what the same run needs with a model of almost no size.
+// Returns the memory that exceeds that of the same run with a tiny model.
 Peaks peaks_above(const Peaks& base, const std::string& command) {
   const Peaks peaks = peaks_of(command);
   return {peaks.rank - base.rank, peaks.sum - base.sum};
@@ -90,7 +90,7 @@ Peaks peaks_above(const Peaks& base, const std::string& command) {
 
 // Memory is measured from the construction of the model to its last save. Under fsdp, a rank has half of the
 // model's weights and gradients.
-TEST(Memory, FsdpTrainsWhereTheModelFitsNoRank) {
+TEST(Memory, FsdpTrainsModelsThatDoNotFitOnARank) {
   if (!measures()) GTEST_SKIP() << "memory cannot be measured here";
   const Workspace workspace;
   const std::string sgd = "optimizer.type=SGD ", fsdp = sgd + "training.strategy=fsdp ";
@@ -101,7 +101,7 @@ TEST(Memory, FsdpTrainsWhereTheModelFitsNoRank) {
   EXPECT_LT(peaks_above(base, short_run(workspace, "shared", fsdp)).rank, limit);
   EXPECT_LT(peaks_above(base, short_run(workspace, "gathered", fsdp + "training.shared_parameters=off")).rank,
             limit);
-  // Weights that have to be converted.
+  // The weights have to be converted.
   const std::string half = workspace.path("half");
   const ShellResult converted =
       shell(fmt::format("{} convert {} {} --dtype float16", STRETTO_PROGRAM, workspace.path("ddp"), half));
@@ -111,7 +111,7 @@ TEST(Memory, FsdpTrainsWhereTheModelFitsNoRank) {
       limit);
 }
 
-// The deep model with a word table of 59 MiB, of which the data name a few rows: under ddp the others take no
+// The model has a word table of 59 MiB, of which the data use a few rows. Under ddp, the other rows need no
 // memory for gradients and moments.
 TEST(Memory, IsWhatThePlannerPredicts) {
   if (!measures()) GTEST_SKIP() << "memory cannot be measured here";

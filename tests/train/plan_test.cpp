@@ -42,7 +42,7 @@ TEST(Plan, AnOutputThatCannotBeWrittenIsAnError) {
   EXPECT_THAT(result.err, HasSubstr("cannot write to standard output: No space left on device"));
 }
 
-TEST(Plan, HostsShardWhatOneHostShares) {
+TEST(Plan, PlansDifferBetweenOneAndSeveralHosts) {
   const Workspace workspace;
   const ShellResult result =
       shell(workspace.command("plan", 2, "training.epochs=20 training.precision=fp32") +

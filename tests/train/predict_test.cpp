@@ -7,7 +7,7 @@
 
 #include "stretto/base/message_support.h"
 
-// `stretto predict` with a newly trained model.
+// Tests `stretto predict` with a newly trained model.
 namespace stretto {
 namespace {
 
@@ -34,7 +34,7 @@ class Predict : public ::testing::Test {
   Workspace workspace_;
 };
 
-TEST_F(Predict, TextsAndLinesAlike) {
+TEST_F(Predict, TextsAndLinesGiveTheSameResults) {
   workspace_.write("lines", "the film is good and witty\n\nthe plot was dull");
   const auto lines = predict("< " + workspace_.path("lines"));
   const auto texts = predict("--text 'the film is good and witty' --text '' --text='the plot was dull'");
@@ -137,7 +137,7 @@ TEST_F(Predict, AModelOfPairsNeedsBothTexts) {
   EXPECT_EQ(records[0]["text_pair"], "witty");
 }
 
-TEST_F(Predict, InputsOfFilesAreThoseOfLines) {
+TEST_F(Predict, InputsOfFilesGiveTheResultsOfLines) {
   workspace_.write("lines.txt", "the film is good\nthe plot was dull\n");
   workspace_.write("lines.jsonl",
                    "\"the film is good\"\n\n{\"text\": \"the plot was dull\", \"label\": 0}\n");
@@ -154,7 +154,7 @@ TEST_F(Predict, InputsOfFilesAreThoseOfLines) {
   EXPECT_EQ(predict("--input-format json --input - < " + workspace_.path("lines.json")), wanted);
 }
 
-TEST_F(Predict, TheLinesBeforeABadOneAreAnswered) {
+TEST_F(Predict, LinesBeforeABadOneAreAnswered) {
   workspace_.write("bad.jsonl", "\"good\"\n\"dull\"\n{\"txt\": \"stale\"}\n\"warm\"\n");
   for (const std::string batch : {"1", "2", "32"}) {
     const ShellResult result =
@@ -185,7 +185,7 @@ TEST_F(Predict, TheBestClassesWithTheirScores) {
   EXPECT_EQ(predict("--text 'good film' --output pipeline")[0], both["classes"][0]);
 }
 
-// The folder has no weights, which are read later.
+// The folder has no weights: options are checked before they are read.
 TEST_F(Predict, OptionsThatDoNotApplyAreRefusedFirst) {
   std::filesystem::remove(workspace_.path("run/model/model.safetensors"));
   const auto refusal = [&](const std::string& arguments) {
@@ -224,7 +224,7 @@ TEST_F(Predict, RunFolderInPlaceOfItsModel) {
                                 HasSubstr("such as " + workspace_.path("run/model"))));
 }
 
-TEST_F(Predict, AClosedPipeEndsItQuietly) {
+TEST_F(Predict, AClosedPipeEndsTheProgramQuietly) {
   std::string lines;
   for (int i = 0; i < 20'000; ++i) lines += "the film is good\n";
   workspace_.write("lines", lines);
@@ -251,7 +251,7 @@ TEST_F(Predict, OutputThatCannotBeWrittenIsReportedWithItsReason) {
   }
 }
 
-TEST(PredictRefuses, WhatIsNoClassifier) {
+TEST(PredictRefuses, FoldersWithoutAClassifier) {
   const Workspace workspace;
   const auto refusal = [&](const std::string& arguments, int exit_code) {
     const ShellResult result = shell(std::string(STRETTO_PROGRAM) + " predict " + arguments);

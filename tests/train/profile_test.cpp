@@ -10,7 +10,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(Profile, TellsWhereTheTimeGoes) {
+TEST(Profile, ReportsWhereTheTimeIsSpent) {
   const Workspace workspace;
   const ShellResult result =
       shell(workspace.command("profile", 2, "training.epochs=20 training.precision=fp32") +

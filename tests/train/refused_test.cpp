@@ -7,7 +7,7 @@
 
 #include "stretto/base/fd.h"
 
-// A run that is refused in a new place leaves no trace there.
+// A refused run leaves no files in a new output folder.
 namespace stretto {
 namespace {
 
@@ -31,7 +31,7 @@ class Refused : public ::testing::Test {
   const Workspace workspace_;
 };
 
-TEST_F(Refused, ByTheLauncherOrByRanks) {
+TEST_F(Refused, WhetherByTheLauncherOrByRanks) {
   const std::string alone =
       "RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=1 ";
   for (const auto& [settings, message] : std::vector<std::pair<std::string, std::string>>{
@@ -64,7 +64,7 @@ TEST_F(Refused, WithTheOptionsOfSeveralHosts) {
   expect_nothing_left(hosts + "--master-port " + port, "--master-port " + port);
 }
 
-// Its token ids are kept for the next attempt, which finds nothing else there.
+// The token ids are cached for the next attempt, which finds nothing else there.
 TEST_F(Refused, AfterItsDataWereRead) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     const ShellResult result =

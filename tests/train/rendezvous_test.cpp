@@ -5,7 +5,8 @@
 
 #include "stretto/cluster/socket.h"
 
-// `stretto train` as a rank started by something else: it finds the others by torchrun's variables.
+// Tests `stretto train` as a rank that another program started: it finds the others through torchrun's
+// variables.
 namespace stretto {
 namespace {
 
@@ -17,7 +18,7 @@ using ::testing::Not;
 const std::string python = TORCH_PYTHON;
 const std::string settings = "training.max_steps=10 evaluate.every=never output=";
 
-// A port that was free just now; no other test takes it, because all tests ask the system for one.
+// A port that was free a moment ago; no other test uses it, because all tests ask the system for a port.
 int free_port() { return cluster::bound_endpoint(cluster::bind_socket({"127.0.0.1", 0})).port; }
 
 std::string torchrun_variables(int rank, int world_size, int port) {
@@ -31,7 +32,7 @@ void expect_same_losses(const Workspace& workspace, const std::string& run) {
   EXPECT_LT(relative_difference(workspace.losses("launched"), workspace.losses(run)), 1e-12);
 }
 
-TEST(TrainRendezvous, RanksStartedByHandMeetAtMasterPort) {
+TEST(TrainRendezvous, RanksStartedManuallyConnectThroughMasterPort) {
   const Workspace workspace;
   const int port = free_port();
   const std::string command = workspace.command("train", 1, settings + workspace.path("run"));
@@ -47,8 +48,8 @@ TEST(TrainRendezvous, RanksStartedByHandMeetAtMasterPort) {
   expect_same_losses(workspace, "run");
 }
 
-// Two folders stand for two hosts without a shared file system: the same relative path means another place at
-// each.
+// Two folders represent two hosts without a shared file system: the same relative path is a different folder
+// on each.
 TEST(TrainRendezvous, CheckpointsGoToTheFolderOfRank0) {
   const Workspace workspace;
   for (const char* host : {"host-a", "host-b"}) std::filesystem::create_directory(workspace.path(host));
@@ -96,7 +97,7 @@ TEST(TrainRendezvous, RanksOfSeveralHostsTakeTheSameSteps) {
   EXPECT_LT(relative_difference(workspace.losses("launched"), workspace.losses("run")), 1e-9);
 }
 
-TEST(TrainRendezvous, ARankWhosePeerDiesSaysSo) {
+TEST(TrainRendezvous, ARankWhosePeerDiesReportsIt) {
   const Workspace workspace;
   const int port = free_port();
   const std::string command = workspace.command(
@@ -134,7 +135,7 @@ TEST(TrainRendezvous, AVariableAloneMakesNoWriteFail) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 
-TEST(TrainRendezvous, HalfAnEnvironmentIsRefused) {
+TEST(TrainRendezvous, AnIncompleteEnvironmentIsRefused) {
   const Workspace workspace;
   const ShellResult result = shell("RANK=0 " + workspace.command("train", 1));
   EXPECT_EQ(result.exit_code, 2);

@@ -10,7 +10,7 @@
 #include "stretto/base/file_faults.h"
 #include "stretto/base/files.h"
 
-// A run dies in one of its writes, in each of them in turn, and is resumed from what was on disk.
+// A run is killed in one of its writes, for each write in turn, and is resumed from the files on disk.
 namespace stretto {
 namespace {
 
@@ -18,8 +18,9 @@ using file_faults::Fault;
 
 class Replay : public RunStates<ThreadWorkspace> {
  protected:
-  // One block and an optimizer without state, so that a save has few writes; saves are synchronous, so that
-  // the n-th write is the same in each run. Step 4 is the last of an epoch: the model is evaluated and saved.
+  // The model has one block and the optimizer no state, so that a save has few writes; saves are synchronous,
+  // so that the n-th write is the same in each run. Step 4 is the last of an epoch: the model is evaluated
+  // and saved.
   void SetUp() override {
     auto config = nlohmann::json::parse(workspace_.read("model/config.json"));
     config["num_hidden_layers"] = 1;
@@ -27,7 +28,7 @@ class Replay : public RunStates<ThreadWorkspace> {
     ASSERT_EQ(run("whole", {}, "checkpoint.keep_last=0"), 0);
   }
 
-  // A run that has taken three steps: the next one removes the older of its checkpoints.
+  // Prepares a run that has taken three steps; the next step removes the older of its checkpoints.
   void begin() const {
     std::filesystem::remove_all(path("run"));
     make_folders(path("run/checkpoints"));
@@ -36,8 +37,8 @@ class Replay : public RunStates<ThreadWorkspace> {
                             std::filesystem::copy_options::recursive);
     }
   }
-  // The exit code of a run in a process of its own, as a shell gives it. This process has no thread that
-  // fork() would lose.
+  // Returns the exit code of a run in a child process, as a shell would give it. This process has no threads,
+  // so fork() loses none.
   int run(const std::string& name, const Fault& fault, const std::string& settings = "") const {
     const pid_t child = ::fork();
     if (child == 0) {

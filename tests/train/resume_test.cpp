@@ -35,7 +35,7 @@ class ResumeAtEveryStep : public Resume, public ::testing::WithParamInterface<Se
     return records;
   }
 
-  // A run folder with the checkpoint of this step only, and with the model if the run had evaluated one by
+  // A run folder with only the checkpoint of this step, and with the model if the run had been evaluated by
   // then.
   void copy_run(const std::string& from, int64_t step, const std::string& to) const {
     make_folders(path(to + "/checkpoints"));
@@ -51,8 +51,8 @@ class ResumeAtEveryStep : public Resume, public ::testing::WithParamInterface<Se
   }
 };
 
-TEST_P(ResumeAtEveryStep, IsTheRunThatNeverStopped) {
-  workspace_.write("train.tsv", make_rows(43, 3));  // 16 + 16 + 11 per epoch
+TEST_P(ResumeAtEveryStep, EqualsTheUninterruptedRun) {
+  workspace_.write("train.tsv", make_rows(43, 3));  // 16 + 16 + 11 samples per epoch
   const std::string settings =
       std::string("training.epochs=3 checkpoint.every=1 checkpoint.keep_last=0 ") + GetParam().settings;
   workspace_.train("whole", GetParam().ranks, settings);
@@ -104,7 +104,7 @@ TEST_F(Resume, OtherWorldSizesAndBatchSizesContinueAtTheSameSample) {
   rest.erase(rest.begin(), rest.begin() + 4);
   EXPECT_LT(relative_difference(workspace_.losses("one"), rest), 1e-9);
 
-  // After 64 samples, 23 remain of the first epoch, in batches of 5, and 87 of the second.
+  // After 64 samples, 23 samples remain in the first epoch, in batches of 5, and 87 in the second.
   workspace_.train("smaller", 2, from(4) + " training.global_batch_size=5");
   const auto summary = nlohmann::json::parse(workspace_.read("smaller/summary.json"));
   EXPECT_EQ(summary["samples"], 23 + 87);
@@ -121,7 +121,7 @@ TEST_F(Resume, OtherWorldSizesAndBatchSizesContinueAtTheSameSample) {
   EXPECT_EQ(nlohmann::json::parse(workspace_.read("back/summary.json"))["samples"], 13 + 87);
 }
 
-TEST_F(Resume, MatrixProductsAreComputedByTheLibrariesOfTheCheckpoint) {
+TEST_F(Resume, MatmulsUseTheLibrariesOfTheCheckpoint) {
   const std::string settings =
       "training.precision=fp32 training.max_steps=6 checkpoint.every=3 checkpoint.keep_last=0 evaluate.every=never";
   workspace_.train("whole", 1, settings + " training.products=onednn");
@@ -139,7 +139,8 @@ TEST_F(Resume, MatrixProductsAreComputedByTheLibrariesOfTheCheckpoint) {
 
 class ResumeUnder : public Resume, public ::testing::WithParamInterface<std::tuple<std::string, int, int>> {};
 
-// The first number: ranks of the runs; the second: of a run that resumes from another strategy.
+// The first number is that of the runs' ranks; the second is that of a run that resumes from another
+// strategy.
 TEST_P(ResumeUnder, AnotherStrategyContinuesTheSameRun) {
   const auto& [strategy, ranks, other_ranks] = GetParam();
   const std::string sharded = " training.strategy=" + strategy;
@@ -179,7 +180,7 @@ INSTANTIATE_TEST_SUITE_P(Strategies, ResumeUnder,
                            return settings.substr(0, settings.find(' '));
                          });
 
-TEST_F(Resume, OtherTokenBudgetsGoOnAtTheSameSample) {
+TEST_F(Resume, OtherTokenBudgetsContinueAtTheSameSample) {
   workspace_.write("train.tsv", make_rows(87, 3));
   const std::string settings =
       "training.global_batch_size=null training.epochs=2 checkpoint.every=2 checkpoint.keep_last=0 evaluate.every=never ";
@@ -289,7 +290,7 @@ TEST_F(ResumeRefused, AnotherModel) {
                 HasSubstr("[40, 32] here")));
 }
 
-TEST_F(ResumeRefused, WhatTheRecipeRulesOut) {
+TEST_F(ResumeRefused, SettingsThatTheRecipeExcludes) {
   expect_refusal("resume=false", AllOf(HasSubstr("holds checkpoints of an earlier run, up to step 4"),
                                        HasSubstr("checkpoints rm")));
   expect_refusal("resume=true", HasSubstr("there is no checkpoint in " + path("other/checkpoints")), "other");
@@ -309,7 +310,7 @@ TEST_F(ResumeRefused, AFinishedRunIsLeftAsItIs) {
   EXPECT_THAT(workspace_.losses("run"), SizeIs(4));
 }
 
-TEST_F(ResumeRefused, DamagedCheckpointsAreNamedAndAnOlderOneTaken) {
+TEST_F(ResumeRefused, DamagedCheckpointsAreNamedAndAnOlderOneIsUsed) {
   damage(4);
   EXPECT_THAT(workspace_.train("run", 1, settings_),
               AllOf(HasSubstr("the checkpoint of step 4 cannot be used: " + checkpoint("run", 4)),

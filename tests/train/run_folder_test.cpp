@@ -7,7 +7,7 @@
 
 #include "stretto/base/strings.h"
 
-// The files that a run writes, and `stretto test` on them.
+// Tests the files that a run writes, and `stretto test` on them.
 namespace stretto {
 namespace {
 
@@ -31,7 +31,7 @@ std::vector<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-TEST(RunFolder, HoldsAllOfARun) {
+TEST(RunFolder, ContainsAllFilesOfARun) {
   const Workspace workspace;
   workspace.train("run", 2);
   EXPECT_THAT(
@@ -96,7 +96,7 @@ TEST(RunFolder, MetricsNameEveryStepAndEvaluation) {
   }
 }
 
-TEST(RunFolder, ItsConfigMakesTheSameRunAgain) {
+TEST(RunFolder, ItsConfigRepeatsTheRun) {
   const Workspace workspace;
   workspace.train("run", 2, "training.precision=fp32 optimizer.weight_decay=0.05");
   const std::string config = workspace.read("run/config.yaml");
@@ -108,7 +108,8 @@ TEST(RunFolder, ItsConfigMakesTheSameRunAgain) {
   EXPECT_EQ(workspace.losses("run"), workspace.losses("again"));
 }
 
-// A learning rate that ruins a good model: epoch 1 is warm-up and improves it, the following epochs ruin it.
+// The learning rate is too high for later epochs: epoch 1 is the warm-up and improves the model, the
+// following epochs ruin it.
 TEST(RunFolder, TheBestModelIsKeptWhenLaterEpochsAreWorse) {
   const Workspace workspace;
   workspace.write("train.tsv", make_rows(160, 1));
@@ -181,7 +182,7 @@ TEST(RunFolder, ATestFileWithoutLabelsGivesPredictionsOnly) {
   EXPECT_FALSE(records[0].contains("gold"));
 }
 
-TEST(RunFolder, TestWithoutAModelSaysToTrainFirst) {
+TEST(RunFolder, TestWithoutAModelAdvisesToTrain) {
   const Workspace workspace;
   const ShellResult result = workspace.run("test", 1, "data.test=" + workspace.path("dev.tsv"));
   EXPECT_EQ(result.exit_code, 2);
@@ -203,7 +204,7 @@ std::map<std::string, std::string> contents_of(const Workspace& workspace, const
   return contents;
 }
 
-// Every file of it, with logs and records.
+// Returns every file of the folder, including logs and records.
 std::map<std::string, std::string> all_of(const Workspace& workspace, const std::string& run) {
   std::map<std::string, std::string> contents;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(workspace.path(run))) {
@@ -232,7 +233,7 @@ TEST(RunFolder, ARefusalLeavesEveryByteOfAnEarlierRun) {
     EXPECT_NE(shell(alone + workspace.command("train", 1, settings)).exit_code, 0) << settings;
     EXPECT_TRUE(all_of(workspace, "run") == before) << "without a launcher, " << settings;
   }
-  // Nor does a failure that a restart may get over: a full disk when the token cache is written.
+  // Neither does a failure that a restart may resolve: a full disk when the token cache is written.
   const std::string failing = with_file_fault("enospc@1:path=cache2");
   for (const std::string& start : {std::string(), alone}) {
     const ShellResult result =
@@ -242,7 +243,7 @@ TEST(RunFolder, ARefusalLeavesEveryByteOfAnEarlierRun) {
     EXPECT_THAT(result.err,
                 AllOf(HasSubstr("cache2"), Not(HasSubstr("its log is")), Not(HasSubstr("stretto inspect"))));
   }
-  // A run that takes steps writes its whole log, what it logged before them included.
+  // A run that takes steps writes its whole log, including the lines before them.
   workspace.train("run", 2, "training.epochs=1");
   const std::string log = workspace.read("run/logger_logs/training_0.log");
   EXPECT_TRUE(log.starts_with(before.at("run/logger_logs/training_0.log")));
@@ -308,7 +309,7 @@ TEST(RunFolder, TestOfUnlabelledDataLeavesNoOldResults) {
   EXPECT_EQ(read_json_lines(workspace.read("run/predictions.jsonl")).size(), 2u);
 }
 
-TEST(RunFolder, TestOfAFolderThatIsNoneMakesNone) {
+TEST(RunFolder, TestOfAMissingFolderCreatesNone) {
   const Workspace workspace;
   const ShellResult result =
       workspace.run("test", 1, "data.test=" + workspace.path("dev.tsv") + " output=" + workspace.path("rnu"));

@@ -10,7 +10,7 @@
 
 namespace stretto {
 
-// A fixture that compares what runs leave, in a Workspace of programs or of rank threads.
+// A fixture that compares the results of runs, in a Workspace of programs or of rank threads.
 template <class Runs>
 class RunStates : public ::testing::Test {
  protected:
@@ -33,7 +33,7 @@ class RunStates : public ::testing::Test {
     return state;
   }
 
-  // Short even where the states are long.
+  // The states as a short text, even if they are long.
   static void expect_same(const nlohmann::json& found, const nlohmann::json& expected) {
     EXPECT_EQ(nlohmann::json::diff(expected, found), nlohmann::json::array());
   }

@@ -4,7 +4,7 @@
 
 #include "stretto/cluster/socket.h"
 
-// All ranks train by one recipe and on the same data, or the run is refused.
+// All ranks must train with the same recipe on the same data; otherwise the run is refused.
 namespace stretto {
 namespace {
 
@@ -42,7 +42,7 @@ TEST(SameRecipe, LaterErrorsStillNameTheLineOfTheRecipe) {
   EXPECT_THAT(result.err, HasSubstr("recipe.yaml:26:9: resume"));
 }
 
-// ---- under another launcher, where each rank reads for itself
+// ---- under another launcher, where each rank reads the recipe
 
 std::string variables(int rank, int port) {
   return fmt::format(
@@ -50,7 +50,7 @@ std::string variables(int rank, int port) {
       port);
 }
 
-// Both ranks of a run that is refused, each with settings of its own.
+// Starts both ranks of a run that is refused, each with its own settings.
 std::vector<ShellResult> run_two(const Workspace& workspace, const std::string& first,
                                  const std::string& second) {
   const int port = cluster::bound_endpoint(cluster::bind_socket({"127.0.0.1", 0})).port;

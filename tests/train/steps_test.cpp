@@ -1,7 +1,8 @@
 #include "tests/train/workspace.h"
 #include <gtest/gtest.h>
 
-// What laws_test.cpp proves of rank threads, of the program's processes, which share memory and start apart.
+// laws_test.cpp tests rank threads; this file tests the same law on processes, which share memory and are
+// started independently.
 namespace stretto {
 namespace {
 
@@ -16,7 +17,7 @@ TEST(TrainSteps, AreTheSameOnAnyRanksUnderEveryStrategy) {
   }
 }
 
-TEST(TrainSteps, TheSeedDecidesEveryByte) {
+TEST(TrainSteps, TheSeedDeterminesEveryByte) {
   const Workspace workspace;
   const std::string settings =
       "training.max_steps=6 evaluate.every=never checkpoint.every=6 training.precision=fp32 training.seed=";

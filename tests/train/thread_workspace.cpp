@@ -15,7 +15,7 @@
 namespace stretto {
 namespace {
 
-// The lines that are logged while it lives.
+// Collects the lines that are logged during its lifetime.
 class LoggedLines {
  public:
   LoggedLines() {
@@ -60,7 +60,7 @@ void ThreadWorkspace::run_threads(const std::string& name, int ranks, const std:
   Recipe recipe = load_recipe(path("recipe.yaml"), overrides);
   resolve_evaluation(recipe);
   check_recipe(recipe, Verb::train);
-  resolve(topology_request(recipe), equal_hosts(1, ranks));  // as a launcher does, before ranks start
+  resolve(topology_request(recipe), equal_hosts(1, ranks));  // as a launcher does before ranks start
   const std::string& backend = recipe.training.backend;
   comm::run_rank_threads(
       ranks, {.deadline = std::chrono::seconds(60)},

@@ -4,15 +4,15 @@
 
 namespace stretto {
 
-// A workspace whose runs are those of `stretto train` on rank threads of this process: a law over many runs
-// is proved without starting a program for each of them.
+// A workspace whose runs are those of `stretto train` on rank threads of this process: a law is tested on
+// many runs without starting a program for each.
 class ThreadWorkspace : public Workspace {
  public:
-  // Trains into the folder `name`. Returns the lines that the run logs. Throws what the run throws.
+  // Trains into the folder `name`. Returns the lines that the run logs. Rethrows the run's exception.
   std::string train(const std::string& name, int ranks, const std::string& settings = "") const;
 
-  // What a run logs that is refused, and then the reason. Fails the test if it is not: by ConfigError or
-  // DataError, for which programs have the exit code 2.
+  // Returns the log of a run that must be refused, followed by the reason. Fails the test unless it is
+  // refused with ConfigError or DataError, for which programs have the exit code 2.
   std::string refusal_of(const std::string& name, int ranks, const std::string& settings = "") const;
 
  private:

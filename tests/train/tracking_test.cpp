@@ -5,7 +5,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/track/mlflow_double.h"
 
-// Trackers of whole runs.
+// Tests the trackers of whole runs.
 namespace stretto {
 namespace {
 

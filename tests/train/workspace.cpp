@@ -72,7 +72,8 @@ output: {0}run
 }  // namespace
 
 std::string make_rows(int count, uint64_t seed) {
-  std::mt19937_64 random(seed);  // unlike the standard distributions, the same with every standard library
+  // unlike the standard distributions, it is the same with every standard library
+  std::mt19937_64 random(seed);
   const auto pick = [&](const auto& words) { return words[random() % std::size(words)]; };
   std::string rows = "sentence\tlabel\n";
   for (int row = 0; row < count; ++row) {
@@ -150,7 +151,7 @@ std::vector<nlohmann::json> read_json_lines(const std::string& text) {
   return records;
 }
 
-// Written from the format's specification, independent of stretto's reader.
+// Implemented from the format's specification, independently of stretto's reader.
 Weights read_weights(const std::filesystem::path& file) {
   const std::string bytes = read_file(file);
   uint64_t header_size = 0;

@@ -52,7 +52,7 @@ std::string make_rows(int count, uint64_t seed);
 using Weights = std::map<std::string, std::vector<double>>;
 Weights read_weights(const std::filesystem::path& file);
 
-// The JSON objects of a file with one per line.
+// Returns the JSON objects of a file with one object per line.
 std::vector<nlohmann::json> read_json_lines(const std::string& text);
 
 // The largest |a - b| / max(|a|, |b|) of two lists of equal length.
@@ -62,7 +62,7 @@ double relative_difference(const std::vector<double>& a, const std::vector<doubl
 // for tensors that are zero up to rounding (a bias that cannot change the loss).
 double weight_difference(const Weights& a, const Weights& b, double floor = 1e-3);
 
-// Both runs, in float64, took the same steps up to rounding.
+// Expects that both runs, in float64, took the same steps up to rounding.
 void expect_same_steps(const Workspace& workspace, const std::string& a, const std::string& b);
 
 }  // namespace stretto

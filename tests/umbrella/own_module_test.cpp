@@ -9,8 +9,8 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/stretto.h"
 
-// A user-defined task with its own data and model: points of the plane, classified by the side of a line on
-// which they lie.
+// A user-defined task with its own data and model: points in the plane, classified by the side of a line on
+// which they are.
 namespace stretto {
 namespace {
 
@@ -97,7 +97,7 @@ TEST(OwnModule, IsTrainedAlikeByOneAndTwoRanks) {
   }
 }
 
-// Types that a program registers for recipes, with the same results as SGD, Constant and zero1.
+// Types that a program registers for recipes; their results equal those of SGD, Constant and zero1.
 struct HalvedOptions {
   double lr = 1;
   void fields(settings::Fields& field) { field("lr", lr, "twice the learning rate"); }
@@ -152,7 +152,7 @@ TEST(OwnModule, RecipesNameWhatTheProgramRegisters) {
   EXPECT_GT(own.at("weight").abs().sum().item<float>(), 0);
 }
 
-// Returns a NaN or huge loss at one step: once, or whenever the step is taken.
+// Returns a NaN or huge loss at one step: once, or every time the step is taken.
 class Stumbling : public WhichSide {
  public:
   Stumbling(int64_t step, double factor, bool always = false)
@@ -216,7 +216,7 @@ TEST_F(Guard, StopNamesStepAndRank) {
                                         ::testing::HasSubstr("first on rank 1"))));
 }
 
-TEST_F(Guard, SkipLeavesTheStepOut) {
+TEST_F(Guard, SkipOmitsTheStep) {
   recipe_.training.on_nonfinite = "skip";
   EXPECT_EQ(fit(7, NAN).steps, 40);
   const auto steps = records();
@@ -226,7 +226,7 @@ TEST_F(Guard, SkipLeavesTheStepOut) {
 
 // The loss of a skipped step is excluded from the logged mean and from a checkpoint saved before the mean is
 // logged.
-TEST_F(Guard, SkippedStepsSpoilNoMeanAndNoCheckpoint) {
+TEST_F(Guard, SkippedStepsDoNotAffectMeansAndCheckpoints) {
   recipe_.training.on_nonfinite = "skip";
   recipe_.track.log_every = 10;
   recipe_.checkpoint.every = "8";
@@ -242,7 +242,7 @@ TEST_F(Guard, SkippedStepsSpoilNoMeanAndNoCheckpoint) {
   EXPECT_TRUE(read_file(recipe_.output / "model/line.safetensors") == whole);
 }
 
-TEST_F(Guard, SkippingEverythingIsGivenUp) {
+TEST_F(Guard, SkippingEveryStepEndsTheRun) {
   recipe_.training.on_nonfinite = "skip";
   const Points train(100);
   EXPECT_THAT(
@@ -262,7 +262,7 @@ TEST_F(Guard, SkippingEverythingIsGivenUp) {
       ::testing::ThrowsMessage<Error>(::testing::HasSubstr("10 steps in a row were skipped")));
 }
 
-TEST_F(Guard, RollbackGoesBackWithALowerRate) {
+TEST_F(Guard, RollbackReturnsWithALowerRate) {
   recipe_.training.on_nonfinite = "rollback";
   recipe_.checkpoint.every = "5";
   EXPECT_EQ(fit(23, NAN).steps, 40);
@@ -273,7 +273,7 @@ TEST_F(Guard, RollbackGoesBackWithALowerRate) {
   EXPECT_EQ(steps[39]["lr"], 0.025);
 }
 
-// Evaluations with given results of metrics(); counts saved models.
+// A task with given results of metrics() for its evaluations; counts saved models.
 class Graded : public Stumbling {
  public:
   Graded(int64_t step, std::vector<double> grades)
@@ -294,8 +294,8 @@ class Graded : public Stumbling {
   mutable std::vector<double> grades_;
 };
 
-// Step 10 is evaluated, step 12 fails and the run returns to step 8: later evaluations must beat the first
-// one, whose model is on disk, although its steps were rolled back.
+// Step 10 is evaluated, step 12 fails and the run returns to step 8. Later evaluations must be better than
+// the first one, whose model is on disk although its steps were rolled back.
 TEST_F(Guard, RollbackKeepsTheBestModel) {
   recipe_.training.on_nonfinite = "rollback";
   recipe_.checkpoint.every = "8";
@@ -316,7 +316,7 @@ TEST_F(Guard, RollbackKeepsTheBestModel) {
   }
 }
 
-TEST_F(Guard, RollingBackForeverIsGivenUp) {
+TEST_F(Guard, RepeatedRollbacksEndTheRun) {
   recipe_.training.on_nonfinite = "rollback";
   recipe_.checkpoint.every = "5";
   EXPECT_THAT([&] { fit(23, NAN, true); },
