@@ -33,7 +33,7 @@ State make_state(const Group& group, const std::string& shapes) {
     }
     for (const char* kind : {"model", "optimizer.exp_avg", "optimizer.exp_avg_sq"}) {
       state.tensors.push_back(whole_entry(fmt::format("{}.{}", kind, number), shape,
-                                          at::randn(shape).view({-1}), holders_of(group)));
+                                          at::randn(shape).view({-1}), comm::holders_of(group)));
     }
     ++number;
   }
@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
   try {
     const auto repeats = argc == 4 ? stretto::parse_int(argv[2]) : std::nullopt;
     if (!repeats) throw stretto::ConfigError("usage: checkpoint_bench FOLDER REPEATS \"SHAPE SHAPE ...\"");
-    stretto::run_rank_threads(
+    stretto::comm::run_rank_threads(
         1, [&](stretto::Group& group) { stretto::measure(group, argv[1], *repeats, argv[3]); });
     return 0;
   } catch (const stretto::Error& error) {

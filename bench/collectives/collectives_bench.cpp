@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
     const auto rounds = argc == 2 ? parse_int(argv[1]) : std::nullopt;
     if (!rounds) throw ConfigError("usage: stretto launch -N RANKS -- collectives_bench ROUNDS");
     const cluster::RankInfo me = cluster::read_rank_info();
-    const auto store = connect_store(me, std::chrono::seconds(60));
+    const auto store = comm::connect_store(me, std::chrono::seconds(60));
     Group shared = make_group("shm", store, me), gloo = make_group("gloo", store, me);
     if (me.rank == 0) fmt::print(stderr, "{}\n", shared.transport());
     run(shared, gloo, *rounds);

@@ -43,7 +43,7 @@ void run(int ranks, int steps) {
   };
 
   Scale bare;
-  parallel::Arena arena(collect_tensors(bare).trainable, {});
+  parallel::Arena arena(parallel::collect_tensors(bare).trainable, {});
   const auto sgd = optim::sgd({.lr = 1e-6});
   sgd->bind(arena.owned_buffers(), arena.owned_pieces(), plain_memory());
   const Tensor mine = at::zeros({9}, at::kDouble), all = at::zeros({group.size(), 9}, at::kDouble);

@@ -64,7 +64,7 @@ double by_trainer(int64_t steps, bool track) {
       track ? std::vector<std::string>{"jsonl", "csv", "tensorboard"} : std::vector<std::string>{};
   recipe.output = folder.path() / "run";
   double us = 0;
-  run_rank_threads(1, [&](Group& group) {
+  comm::run_rank_threads(1, [&](Group& group) {
     Task task;
     const Ones samples(steps);
     const Mesh mesh = make_mesh(recipe, group);
