@@ -110,11 +110,15 @@ TEST_F(Launch, ASignalEndsTheStartOfManyRanks) {
 TEST_F(Launch, ASignalAfterTheEndOfAllRanksLeavesTheirResult) {
   for (const int code : {0, 3}) {
     const std::string pid = fmt::format("pid{}", code), end = here(fmt::format("end{}", code));
-    LaunchOptions options = shell(
-        fmt::format("echo $$ > {}; until [ -e {} ]; do sleep 0.01; done; exit {}", here(pid), end, code), 1);
+    LaunchOptions options =
+        shell(fmt::format("echo $$ > {}; echo runs; until [ -e {} ]; do sleep 0.01; done; exit {}", here(pid),
+                          end, code),
+              1);
     options.stop.exit_code = 75;
     start(options);
     const pid_t rank = number_in(pid);
+    // The launcher has started all ranks: a signal during the start ends the job.
+    ASSERT_TRUE(becomes_true([&] { return text("out").find("runs") != std::string::npos; }));
     ::kill(launcher_, SIGSTOP);
     ASSERT_TRUE(becomes_true([&] { return process_state(launcher_) == "T"; }));
     write_file_atomic(end, "");
