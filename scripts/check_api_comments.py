@@ -82,7 +82,7 @@ def declarations(text):
     end_of_part = re.compile(r"[;{}(]|\b(public|protected|private)\s*:(?!:)")
     while found := end_of_part.search(code, at):
         at = found.end()
-        if found[0] == "(":  # the parameters may hold braces
+        if found[0] == "(":  # the parameters may contain braces
             depth = 1
             while depth and at < len(code):
                 depth += {"(": 1, ")": -1}.get(code[at], 0)

@@ -99,7 +99,7 @@ def xlm_roberta(pieces):
     pieces = [tuple(piece) for piece in pieces if piece[0] != "<unk>"]
     file = sentencepiece_model.write_model(
         [("<unk>", 0, 2), ("<s>", 0, 3), ("</s>", 0, 3), *((text, score, 1) for text, score in pieces)], charsmap())
-    # The file holds 32-bit scores.
+    # The scores in the file are 32-bit numbers.
     pieces = [(text, score) for text, score, _ in sentencepiece_model.read_model(file)["pieces"][3:]]
     special = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
     tokenizer = unigram_tokenizer([*special, *pieces, ("<mask>", 0.0)], 3, charsmap(), True)

@@ -59,7 +59,7 @@ def changed_files(revision):
 
 
 def translation_units(build):
-    """Those that are compiled, without the ones that only hold precompiled headers."""
+    """Those that are compiled, without the ones that only contain precompiled headers."""
     commands = json.loads((build / "compile_commands.json").read_text())
     return sorted({pathlib.Path(entry["file"]) for entry in commands if "_pch.dir/" not in entry["file"]})
 

@@ -82,7 +82,7 @@ TEST(Surface, InternalsAreInTheNamespacesOfTheirLayers) {
   EXPECT_GT(internals, 300);
 }
 
-TEST(Surface, HeadersAreFollowedOnceAndOnlyOurs) {
+TEST(Surface, OnlyOwnHeadersAreFollowedAndOnce) {
   const TempFolder root;
   make_folders(root.path() / "stretto/a");
   write_file_atomic(root.path() / "stretto/all.h", "#include <vector>\n#include \"stretto/a/one.h\"\n");

@@ -98,10 +98,10 @@ void activation(int64_t rows, int64_t width, at::ScalarType dtype) {
   report(
       fmt::format("bias + GELU, {} x {}, {}", rows, width, toString(dtype)),
       [&] {
-        kernels::activate(kernels::Curve::gelu, x, bias);
-        kernels::activate_backward(kernels::Curve::gelu, grad, x, bias, {}, sum);
+        kernels::activate(kernels::Activation::gelu, x, bias);
+        kernels::activate_backward(kernels::Activation::gelu, grad, x, bias, {}, sum);
       },
-      [&] { kernels::activate_reference(kernels::Curve::gelu, leaf(x), leaf(bias)).backward(grad); });
+      [&] { kernels::activate_reference(kernels::Activation::gelu, leaf(x), leaf(bias)).backward(grad); });
 }
 
 void dropout(int64_t rows, int64_t width) {

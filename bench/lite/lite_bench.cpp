@@ -46,15 +46,15 @@ void run(int ranks, int steps) {
   parallel::Arena arena(parallel::collect_tensors(bare).trainable, {});
   const auto sgd = optim::sgd({.lr = 1e-6});
   sgd->bind(arena.owned_buffers(), arena.owned_pieces(), plain_memory());
-  const Tensor mine = at::zeros({9}, at::kDouble), all = at::zeros({group.size(), 9}, at::kDouble);
+  const Tensor local = at::zeros({9}, at::kDouble), all = at::zeros({group.size(), 9}, at::kDouble);
   const Tensor weight = at::full({}, 1.0 / group.size());
   const auto by_hand = [&] {
     const Tensor loss = bare.forward(x);
-    mine[3] = loss.item<double>();
+    local[3] = loss.item<double>();
     if (group.size() == 1) {
       loss.backward(weight);
     } else {
-      Work told = group.all_gather(all, mine);
+      Work told = group.all_gather(all, local);
       loss.backward(weight);
       Work reduced = group.all_reduce(arena.buffers().grad);
       told.wait();

@@ -10,7 +10,7 @@ def read_questions(path):
 
 
 def answer_tokens(encoding, sample, answers):
-    """The first and last token of the answer, or those of [CLS] if this window does not hold it."""
+    """The first and last token of the answer, or those of [CLS] if this window does not contain it."""
     if not answers:
         return 0, 0
     offsets, sequences = encoding["offset_mapping"][sample], encoding.sequence_ids(sample)

@@ -106,7 +106,7 @@ def stretto_turn(case, options, folder):
 
 
 def floor_turn(case, options, folder):
-    """ms of a step, and of its matrix products alone by the fastest library: `stretto profile` measures both in one run."""
+    """ms of a step, and of its matmuls alone by the fastest library: `stretto profile` measures both in one run."""
     command = stretto_command("profile", case, options, folder) + ["--steps", 10, "--warmup-steps", 10]
     report = measure.run(command, cores=measure.one_core(), watch="stretto-rank").err
     floor, multiple = map(float, re.search(r"floor ([0-9.]+) ms.* takes ([0-9.]+) times as long", report).groups())
@@ -114,7 +114,7 @@ def floor_turn(case, options, folder):
 
 
 def most_floors(case):
-    """How many times its floor a step may take, and what it should take: less of a step is products that are faster."""
+    """How many times its floor a step may take, and what it should take: faster matmuls are a smaller part of a step."""
     if case.precision == "fp32":
         return 1.3, 1.2
     return (2.0, 1.7) if "amx_bf16" in pathlib.Path("/proc/cpuinfo").read_text() else (1.6, 1.4)
@@ -181,7 +181,7 @@ def measure_case(case, options):
         if case.ranks == 1:
             steps, floors = zip(*[floor_turn(case, options, folder) for _ in range(options.rounds)])
             must, goal = most_floors(case)
-            measure.print_row(case.name, "ms per step", steps, "its products alone", floors, False, 1 / must, 1 / goal)
+            measure.print_row(case.name, "ms per step", steps, "its matmuls alone", floors, False, 1 / must, 1 / goal)
         else:
             measure.print_row(case.name, "% of a step waiting for communication", communication, "(required at most)",
                               [6.0], False, 1, 2)

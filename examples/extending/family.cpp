@@ -60,7 +60,7 @@ std::shared_ptr<stretto::TextModel> make(const nlohmann::json& config, const std
   return stretto::nn::make_sharded<MeanOfWords>(config, source, options);
 }
 
-// The bundled families and this one.
+// A registry of the bundled families and this one.
 stretto::ModelRegistry models() {
   stretto::ModelRegistry models = stretto::bundled_models();
   models.add({.name = "mean-of-words", .heads = {{"SequenceClassification", {make, "out.weight"}}}});

@@ -1,6 +1,6 @@
-// A task that stretto does not have: how many stars the writers of reviews gave. A classifier's classes know
-// no order; here the loss is the squared error of the expected number of stars. Recipes name it by `task:
-// star-ratings` and set it by their section star_ratings.
+// A task that stretto does not have: predicts how many stars the writers of reviews gave. The classes of a
+// classifier have no order; here the loss is the squared error of the expected number of stars. Recipes
+// select the task by `task: star-ratings` and configure it in their section star_ratings.
 #include <fstream>
 
 #include <stretto/stretto.h>
@@ -41,11 +41,11 @@ Reviews read_reviews(const std::filesystem::path& file, int64_t most) {
     reviews.stars.push_back(static_cast<double>(stars));
     reviews.texts.push_back(line.substr(tab + 1));
   }
-  if (reviews.texts.empty()) throw stretto::DataError("{}: it holds no review", reviews.name);
+  if (reviews.texts.empty()) throw stretto::DataError("{}: there is no review", reviews.name);
   return reviews;
 }
 
-// Their tokens and stars.
+// The tokens and stars of reviews.
 class RatedTexts : public stretto::data::Dataset {
  public:
   RatedTexts(const Reviews& reviews, const stretto::text::Tokenizer& tokenizer, int64_t max_length)
@@ -87,7 +87,7 @@ class StarRating : public stretto::ModelModule {
     return {(expected - batch.at("stars").to(expected.scalar_type())).square().sum(), batch.count};
   }
 
-  // A row per review: expected stars, and those that it has.
+  // A row per review: the expected and the actual number of stars.
   Tensor validation_step(const Batch& batch, stretto::StepContext& context) override {
     return at::stack({expected_stars(batch, context).to(at::kDouble), batch.at("stars")}, 1);
   }
@@ -137,7 +137,7 @@ class StarRatings : public stretto::FineTuning<Reviews, RatedTexts, StarRating> 
     stretto::log::info("data       {}: {} reviews", reviews.name, dataset.size());
   }
 
-  // Rank 0 calls it.
+  // Called on rank 0 only.
   stretto::TestResults write_results(const Reviews& reviews, const StarRating&, const Tensor& rows,
                                      const stretto::Metrics& metrics) const override {
     std::ofstream file(recipe_.output / "predictions.tsv");

@@ -1,4 +1,4 @@
-// A GAN: a generator and a discriminator, each with an optimizer of its own, which the Module steps itself.
+// A GAN: a generator and a discriminator with separate optimizers, which the Module steps itself.
 //
 //   stretto launch -N 2 examples/module_gan examples/module/gan.yaml
 //
@@ -25,7 +25,7 @@ struct Settings {
   }
 };
 
-// Points on the unit circle, each with the noise that the generator makes its own point from.
+// Points on the unit circle, each with the noise from which the generator makes a point.
 class Circle : public stretto::data::SampleDataset {
  public:
   Circle(int64_t first, int64_t count) : SampleDataset(count), first_(first) {}

@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
       optimizer.zero_grad();
     }
 
-    // Each rank sees its share of every batch; the totals are sums over the ranks.
+    // Each rank evaluates its share of every batch; the totals are sums over the ranks.
     torch::NoGradGuard no_grad;
     double correct = 0, count = 0;
     for (auto& batch : test) {
@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
     const double accuracy = correct / count;
     lite.print("epoch {} | {} of {} right", epoch, correct, count);
 
-    // Your own files are written by one rank; save() is called by every rank.
+    // One rank writes the program's own files; every rank calls save().
     if (accuracy > best && lite.is_global_zero()) torch::save(net, folder.string() + "-best.pt");
     best = std::max(best, accuracy);
     lite.save(folder, {.step = epoch, .extra = {{"epoch", epoch}, {"best", best}}, .keep_last = 2});

@@ -56,7 +56,7 @@ std::filesystem::path with_suffix(const std::filesystem::path& path, const std::
   return result;
 }
 
-bool stands(const std::filesystem::path& path) {
+bool path_exists(const std::filesystem::path& path) {
   std::error_code ignored;
   return std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
 }
@@ -66,7 +66,7 @@ int rename_to_free_name(const std::filesystem::path& from, const std::filesystem
   if (errno != EINVAL && errno != ENOSYS) return -1;
   // The file system does not support RENAME_NOREPLACE. Between check and rename only an empty folder could be
   // replaced.
-  if (!stands(to)) return ::rename(from.c_str(), to.c_str());
+  if (!path_exists(to)) return ::rename(from.c_str(), to.c_str());
   errno = EEXIST;
   return -1;
 }
@@ -97,7 +97,7 @@ std::optional<std::filesystem::path> make_missing_folders(const std::filesystem:
 
 // Does nothing if `path` does not exist.
 void remove_tree(const std::filesystem::path& path) {
-  if (!stands(path)) return;
+  if (!path_exists(path)) return;
   const bool is_folder = std::filesystem::is_directory(std::filesystem::symlink_status(path));
   if (is_folder) {
     std::error_code error;
@@ -136,7 +136,7 @@ std::string read_file(const std::filesystem::path& path) {
 }
 
 std::string read_if_exists(const std::filesystem::path& path) {
-  std::error_code other;  // which read_file reports
+  std::error_code other;  // an error other than a missing file, which read_file reports
   const bool missing = std::filesystem::status(path, other).type() == std::filesystem::file_type::not_found;
   return missing ? "" : read_file(path);
 }
@@ -153,15 +153,15 @@ void write_file_atomic(const std::filesystem::path& path,
                        const std::function<void(const WritePiece&)>& fill) {
   const std::filesystem::path folder = folder_of(path);
   remove_abandoned(folder);
-  const std::filesystem::path aside = temporary_name(path);
+  const std::filesystem::path temporary = temporary_name(path);
   {
-    FileWriter file(aside);
+    FileWriter file(temporary);
     fill([&](std::string_view piece) { file.write(piece); });
     file.finish();
   }
-  if (change("rename", path, [&] { return ::rename(aside.c_str(), path.c_str()); }) != 0) {
+  if (change("rename", path, [&] { return ::rename(temporary.c_str(), path.c_str()); }) != 0) {
     const int reason = errno;
-    ::unlink(aside.c_str());
+    ::unlink(temporary.c_str());
     errno = reason;
     fail("write", path);
   }
@@ -196,15 +196,15 @@ void rename_folder(const std::filesystem::path& from, const std::filesystem::pat
 void remove_folder(const std::filesystem::path& folder) {
   constexpr const char* suffix = ".removing";
   if (folder.native().ends_with(suffix)) return remove_tree(folder);
-  const std::filesystem::path aside = with_suffix(folder, suffix);
-  remove_tree(aside);
-  if (!stands(folder)) return;
-  rename_folder(folder, aside);
-  remove_tree(aside);
+  const std::filesystem::path renamed = with_suffix(folder, suffix);
+  remove_tree(renamed);
+  if (!path_exists(folder)) return;
+  rename_folder(folder, renamed);
+  remove_tree(renamed);
 }
 
 void replace_folder(const std::filesystem::path& fresh, const std::filesystem::path& path) {
-  if (!stands(path)) return rename_folder(fresh, path);
+  if (!path_exists(path)) return rename_folder(fresh, path);
   const auto exchange = [&] {
     return ::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE);
   };

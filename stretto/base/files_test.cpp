@@ -164,7 +164,7 @@ TEST(Files, FolderIsRemovedWithItsContent) {
   EXPECT_TRUE(std::filesystem::is_directory(outside));  // the link was removed, not its target
 }
 
-TEST(Files, FolderHalfRemovedHasAnotherName) {
+TEST(Files, PartlyRemovedFolderIsRemovedCompletely) {
   const TempFolder folder;
   make_folders(folder.path() / "a.removing" / "b");
   remove_folder(folder.path() / "a.removing");
@@ -175,17 +175,17 @@ TEST(Files, FolderHalfRemovedHasAnotherName) {
 TEST(Files, LinksAreNeverWrittenThrough) {
   const TempFolder folder;
   const auto victim = folder.path() / "victim";
-  write_file_atomic(victim, "mine");
+  write_file_atomic(victim, "unchanged");
   for (const std::string& name : {std::string("a"), "a.tmp" + std::to_string(::getpid())})
     std::filesystem::create_symlink(victim, folder.path() / name);
   write_file_atomic(folder.path() / "a", "new");
-  EXPECT_EQ(read_file(victim), "mine");
+  EXPECT_EQ(read_file(victim), "unchanged");
   EXPECT_EQ(read_file(folder.path() / "a"), "new");
   std::filesystem::create_symlink(victim, folder.path() / "b");
   FileWriter file(folder.path() / "b");
   file.write("new");
   file.finish();
-  EXPECT_EQ(read_file(victim), "mine");
+  EXPECT_EQ(read_file(victim), "unchanged");
   EXPECT_EQ(read_file(folder.path() / "b"), "new");
 }
 

@@ -27,7 +27,7 @@ TEST(HeldFile, ChangesNothingUntilItIsReleased) {
   EXPECT_EQ(read_file(path), "one\ntwo\nthree\n");
 }
 
-TEST(HeldFile, HoldsABoundedAmount) {
+TEST(HeldFile, BuffersABoundedAmount) {
   const TempFolder folder;
   HeldFile file(folder.path() / "a.log", /*hold=*/true);
   const std::string line(1000, 'x');

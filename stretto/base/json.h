@@ -39,7 +39,7 @@ std::string text_in(const Json& object, const std::string& name) {
   return found != object.end() && found->is_string() ? found->template get<std::string>() : "";
 }
 
-// Calls `take` for each line of JSON Lines that holds an object. Others are skipped: a running process may
+// Calls `take` for each line of JSON Lines that is an object. Others are skipped: a running process may
 // have written half of the last line.
 void each_json_line(
     std::string_view text,

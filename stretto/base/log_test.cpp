@@ -52,7 +52,7 @@ TEST(Log, FullDiskIsReportedAndTolerated) {
               AllOf(HasSubstr(" warning kept\n"), Not(HasSubstr("lost"))));
 }
 
-// stderr is a pipe whose reader has closed it, and a full disk.
+// The first standard error is a pipe without a reader, the second a full disk.
 TEST(Log, UnwritableStderrIsTolerated) {
   ::signal(SIGPIPE, SIG_IGN);
   const int before = ::dup(STDERR_FILENO);

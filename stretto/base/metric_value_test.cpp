@@ -14,7 +14,7 @@ TEST(MetricValue, CountsAreIntegers) {
   EXPECT_EQ(metric_text("hard/total", 7), "hard/total 7");
 }
 
-TEST(MetricValue, OthersAreNot) {
+TEST(MetricValue, OtherMetricsAreNotIntegers) {
   EXPECT_EQ(metric_json("accuracy", 1).dump(), "1.0");
   EXPECT_EQ(metric_text("accuracy", 1), "accuracy 1.0000");
   EXPECT_EQ(metric_text("subtotal", 2), "subtotal 2.0000");

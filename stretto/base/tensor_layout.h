@@ -9,14 +9,14 @@
 
 namespace stretto {
 
-// The intervals along one axis of a tensor that a position on an axis of the mesh holds.
+// The intervals along one axis of a tensor that a position on an axis of the mesh has.
 struct Cut {
   Axis over = Axis::tp;
   int axis = 0;  // of the tensor
   std::vector<Range>
       intervals;        // ascending, without overlaps: one; three of a weight that fuses query, key and value
-  int64_t largest = 0;  // elements along `axis` at the position that holds most
-  int copies = 1;       // the number of neighbouring positions that hold equal intervals
+  int64_t largest = 0;  // elements along `axis` at the position that has most
+  int copies = 1;       // the number of neighbouring positions that have equal intervals
 };
 
 // Elements of the local tensor that form a region of the global one, and their positions in the local tensor.
@@ -34,7 +34,7 @@ struct LocalRun {
   int64_t elements = 0;
 };
 
-// How the local tensor of a rank maps to the global one. Files hold the global tensor, under one name,
+// How the local tensor of a rank maps to the global one. Files contain the global tensor, under one name,
 // for any mesh of a run. The local tensor joins the intervals of each cut axis; it is row-major and has
 // no gaps.
 struct TensorLayout {
@@ -43,7 +43,7 @@ struct TensorLayout {
   std::vector<Cut> cuts = {};
 
   std::vector<int64_t> local() const;  // the shape of the local tensor
-  int64_t slot() const;                // local elements at the position that holds most
+  int64_t slot() const;                // local elements at the position that has most
 
   // Row-major local elements [begin, end) as disjoint regions of the global tensor: one region if nothing is
   // cut or each cut is one interval. REQUIRES: 0 <= begin <= end <= the number of local elements.

@@ -122,8 +122,8 @@ TEST(TensorLayout, WholeTensorIsOneFlatRegion) {
   ASSERT_EQ(TensorLayout().boxes(0, 1).size(), 1u) << "a scalar";
 }
 
-// Query, key and value of GPT-2 in one weight [H, 3H], cut over two positions: at the second one columns 1, 3
-// and 5 of six.
+// Query, key and value of GPT-2 in one weight [H, 3H], divided over two positions: the second one has columns
+// 1, 3 and 5 of six.
 TEST(TensorLayout, AFusedWeightHasThreeIntervals) {
   const TensorLayout layout = {{2, 6}, {{.axis = 1, .intervals = {{1, 2}, {3, 4}, {5, 6}}, .largest = 3}}};
   EXPECT_THAT(layout.local(), ElementsAre(2, 3));

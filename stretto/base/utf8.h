@@ -6,7 +6,7 @@
 
 namespace stretto {
 
-// UTF-8 validation and repair of text that is read from files: JSON cannot hold other text.
+// UTF-8 validation and repair of text that is read from files: JSON must be UTF-8.
 
 // The position of the first byte that does not begin a valid code point; text.size() if there is none.
 size_t find_invalid_utf8(std::string_view text);

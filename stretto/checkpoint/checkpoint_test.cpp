@@ -15,16 +15,16 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/tensor/safetensors.h"
 
-// Tests the way from a table of live memory to files and back, with ranks as threads.
+// Saves tables of live memory and loads them back, with ranks as threads.
 namespace stretto::checkpoint {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// A state as a data-parallel run has it: all tensors whole at every rank.
+// The state of a data-parallel run: every rank has all tensors.
 State replicated_state(int seed, const Holders& holders = {}) {
-  // Each rank has its own generator, because ranks are threads.
+  // Each rank has a separate generator, because ranks are threads.
   auto random = at::make_generator<at::CPUGeneratorImpl>(static_cast<uint64_t>(seed));
   State state;
   state.tensors.push_back(whole_entry("model.w", {30, 4}, at::randn({120}, random), holders));
@@ -36,7 +36,8 @@ State replicated_state(int seed, const Holders& holders = {}) {
   return state;
 }
 
-// A state whose one tensor [6, 4] is cut over ranks by rows, or flat with shares that end inside rows.
+// A state with one tensor [6, 4], which is divided among ranks by rows, or as flat shards that end inside
+// rows.
 State sharded_state(int rank, int ranks, bool by_rows, bool filled) {
   const Tensor whole = at::arange(24, at::kFloat);
   Entry entry = {.name = "w", .shape = {6, 4}, .pieces = {}};
@@ -82,7 +83,7 @@ std::string load_error(const std::filesystem::path& checkpoint, State state) {
   return "";
 }
 
-TEST(Checkpoint, GivesBackEveryBit) {
+TEST(Checkpoint, RestoresEveryBit) {
   for (const bool background : {false, true}) {
     for (const int ranks : {1, 2, 3}) {
       const TempFolder folder;
@@ -101,7 +102,7 @@ TEST(Checkpoint, GivesBackEveryBit) {
   }
 }
 
-TEST(Checkpoint, ReplicatedTensorsAreWrittenOnceAndSpread) {
+TEST(Checkpoint, ReplicatedTensorsAreWrittenOnceByDifferentRanks) {
   const TempFolder folder;
   save(folder.path(), 2, on_each_rank);
   const auto path = checkpoint_format::checkpoint_path(folder.path(), 5);
@@ -111,8 +112,8 @@ TEST(Checkpoint, ReplicatedTensorsAreWrittenOnceAndSpread) {
   EXPECT_TRUE(first.load("model.w").equal(replicated_state(1).tensors[0].pieces[0].data.view({30, 4})));
 }
 
-// The pairs of ranks 0 1 | 2 3 hold "pair", and 0 2 | 1 3 a half of "halves"; all hold "all". Each
-// set lists its entries in an order of its own.
+// The pairs of ranks 0 1 | 2 3 have "pair", 0 2 | 1 3 have a half of "halves", and all have "all". Each set
+// lists its entries in a different order.
 TEST(Checkpoint, EachSetOfHoldersDividesItsEntries) {
   const TempFolder folder;
   const auto state = [](int rank) {
@@ -146,8 +147,8 @@ TEST(Checkpoint, EachSetOfHoldersDividesItsEntries) {
   });
 }
 
-// What two ranks write, or none, is not committed.
-TEST(Checkpoint, AWrongSetOfHoldersIsFoundBeforeTheCommit) {
+// A checkpoint with pieces that two ranks write, or no rank, is not committed.
+TEST(Checkpoint, AWrongSetOfHoldersIsDetectedBeforeTheCommit) {
   const TempFolder folder;
   comm::run_rank_threads(2, [&](Group& group) {
     Writer writer(group, {.folder = folder.path()});
@@ -189,7 +190,7 @@ TEST(Checkpoint, TablesOfRanksMayDiffer) {
   });
 }
 
-TEST(Checkpoint, FitsAnyNumberOfRanksAndAnyCut) {
+TEST(Checkpoint, LoadsOnAnyNumberOfRanksAndAnyLayout) {
   for (const int wrote : {1, 2, 4}) {
     for (const bool rows_written : {true, false}) {
       const TempFolder folder;
@@ -223,7 +224,7 @@ TEST(Checkpoint, TheSnapshotIsTakenWhenSaveReturns) {
   EXPECT_TRUE(read.tensors[0].pieces[0].data.equal(replicated_state(1).tensors[0].pieces[0].data));
 }
 
-TEST(Checkpoint, OldOnesGoAfterACommit) {
+TEST(Checkpoint, OldCheckpointsAreRemovedAfterACommit) {
   const TempFolder folder;
   comm::run_rank_threads(2, [&](Group& group) {
     Writer writer(group, {.folder = folder.path(), .retention = {.last = 2}});
@@ -235,7 +236,7 @@ TEST(Checkpoint, OldOnesGoAfterACommit) {
   checkpoint_format::verify(left[1].path);
 }
 
-TEST(Checkpoint, LaterOnesDoNotPushOutTheOneJustCommitted) {
+TEST(Checkpoint, LaterCheckpointsDoNotDisplaceTheOneJustCommitted) {
   const TempFolder folder;
   comm::run_rank_threads(1, [&](Group& group) {
     Writer writer(group, {.folder = folder.path(), .retention = {.last = 1}});
@@ -254,7 +255,7 @@ TEST(Checkpoint, AFailureOfOneRankReachesAllAndCommitsNothing) {
     Writer writer(group, {.folder = folder.path()});
     writer.save(replicated_state(1, comm::holders_of(group)), 1);
     EXPECT_EQ(writer.finish(), "");
-    if (group.rank() == 0) {  // in the place of what rank 1 is to write
+    if (group.rank() == 0) {  // at the path that rank 1 writes to
       make_folders(checkpoint_format::partial_path(folder.path(), 2) / "rank-00001.safetensors" /
                    "in the way");
     }
@@ -270,7 +271,7 @@ TEST(Checkpoint, AFailureOfOneRankReachesAllAndCommitsNothing) {
   EXPECT_EQ(left[1].step, 3);
 }
 
-TEST(Checkpoint, AFolderThatCannotBeMadeIsTriedAgain) {
+TEST(Checkpoint, AFailedCreationOfTheFolderIsRetried) {
   const TempFolder temporary;
   const auto folder = temporary.path() / "checkpoints";
   comm::run_rank_threads(2, [&](Group& group) {
@@ -325,9 +326,8 @@ TEST(Checkpoint, DamageIsFoundWhileLoading) {
   EXPECT_THAT(load_error(path, replicated_state(1)), HasSubstr("truncated"));
 }
 
-// Whatever write of a save fails, and however: the newest good checkpoint loads, and it is one that was
-// saved.
-TEST(Checkpoint, AFaultAtEachWriteLeavesAGoodOne) {
+// After a failure of any write of a save, the newest good checkpoint loads, and it is one that was saved.
+TEST(Checkpoint, AFaultAtAnyWriteLeavesAValidCheckpoint) {
   struct Kind {
     file_faults::Effect effect;
     int error;
@@ -361,12 +361,12 @@ TEST(Checkpoint, AFaultAtEachWriteLeavesAGoodOne) {
       if (!hit) break;
       ++faults;
     }
-    EXPECT_GT(faults, 10) << "the faults were not met";
+    EXPECT_GT(faults, 10) << "too few faults were injected";
   }
 }
 
-// Ranks 1 and 2 stand for hosts with a folder of their own.
-class Apart : public ::testing::Test {
+// Ranks 1 and 2 represent hosts with separate folders.
+class SeparateFolders : public ::testing::Test {
  protected:
   std::filesystem::path folder(int rank) const {
     return temporary_.path() / std::to_string(rank) / "checkpoints";
@@ -374,7 +374,8 @@ class Apart : public ::testing::Test {
   bool is_empty(int rank) const {
     return !std::filesystem::exists(folder(rank)) || std::filesystem::is_empty(folder(rank));
   }
-  // Saves steps 1, 2, ...; before each, `prepare` is called at rank 0. The reasons of failures, by step.
+  // Saves steps 1, 2, ...; before each, `prepare` is called at rank 0. Returns the reasons of failures by
+  // step.
   std::vector<std::string> save(int64_t steps, const std::function<void(int64_t step)>& prepare = {}) const {
     std::vector<std::string> reasons;
     comm::run_rank_threads(3, [&](Group& group) {
@@ -393,8 +394,8 @@ class Apart : public ::testing::Test {
   TempFolder temporary_;
 };
 
-TEST_F(Apart, Rank0KeepsTheFilesOfAllAndOthersFetchThem) {
-  make_folders(folder(2) / "step-00000009.of-rank-2");  // an interrupted save left it
+TEST_F(SeparateFolders, Rank0KeepsTheFilesOfAllAndOthersFetchThem) {
+  make_folders(folder(2) / "step-00000009.of-rank-2");  // left by an interrupted save
   EXPECT_THAT(save(2), ::testing::Each(""));
   EXPECT_EQ(checkpoint_format::list_checkpoints(folder(0)).size(), 2u);
   checkpoint_format::verify(checkpoint_format::checkpoint_path(folder(0), 2));
@@ -414,9 +415,10 @@ TEST_F(Apart, Rank0KeepsTheFilesOfAllAndOthersFetchThem) {
 }
 
 // The failure is on the rank that writes its file, or on rank 0, which receives it.
-TEST_F(Apart, AFailureAnywhereCommitsNothing) {
+TEST_F(SeparateFolders, AFailureAnywhereCommitsNothing) {
   const auto reasons = save(4, [&](int64_t step) {
-    if (step == 2) make_folders(folder_apart(folder(1), step, 1) / "rank-00001.safetensors" / "in the way");
+    if (step == 2)
+      make_folders(separate_folder(folder(1), step, 1) / "rank-00001.safetensors" / "in the way");
     if (step == 3)
       make_folders(checkpoint_format::partial_path(folder(0), step) / "rank-00002.safetensors" /
                    "in the way");
@@ -432,15 +434,15 @@ TEST_F(Apart, AFailureAnywhereCommitsNothing) {
   for (const int rank : {1, 2}) EXPECT_TRUE(is_empty(rank)) << rank;
 }
 
-TEST(SharedFolder, IsLookedForOnFileSystemsOfAllKinds) {
+TEST(SharedFolder, IsDetectedOnAllKindsOfFileSystems) {
   const TempFolder folder;
   comm::run_rank_threads(4, [&](Group& group) {
-    // Ranks 0 and 1 have the same folder; the others none, on a file system of the host and on one that may
-    // be slow.
+    // Ranks 0 and 1 have the same folder; the others have none, on a file system of the host and on one that
+    // may be slow.
     const std::filesystem::path folders[] = {folder.path(), folder.path(), folder.path() / "absent/run",
                                              "/proc/self/run"};
     const SharedFolder shared(group, folders[group.rank()], std::chrono::milliseconds(120));
-    EXPECT_EQ(shared.apart(), (std::vector<int>{2, 3}));
+    EXPECT_EQ(shared.ranks_without_access(), (std::vector<int>{2, 3}));
     EXPECT_EQ(shared.receiver_of(3), 3);
   });
   EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << "nothing remains";

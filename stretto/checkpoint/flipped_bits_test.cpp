@@ -22,7 +22,7 @@ using ::testing::StartsWith;
 
 constexpr const char* file_names[] = {"manifest.json", "rank-00000.safetensors", "rank-00001.safetensors"};
 
-// Two ranks' files with a replicated tensor, one cut into two flat shards, a scalar and an empty one.
+// Two ranks' files with a replicated tensor, a tensor in two flat shards, a scalar and an empty tensor.
 void write_checkpoint(const std::filesystem::path& folder, int64_t step) {
   struct Held {
     std::string name, dtype;
@@ -65,7 +65,7 @@ void write_checkpoint(const std::filesystem::path& folder, int64_t step) {
   write_file_atomic(path / checkpoint_format::manifest_name, checkpoint_format::to_text(manifest));
 }
 
-// The complaint about a checkpoint; "" for a valid one.
+// Returns the error for a checkpoint; "" for a valid one.
 std::string complaint(const std::filesystem::path& checkpoint) {
   try {
     checkpoint_format::verify(checkpoint);
@@ -109,8 +109,8 @@ TEST(FlippedBits, AreFoundInEveryByteOfEveryFileAndNamed) {
   EXPECT_EQ(complaint(checkpoint), "");
 }
 
-// `resume: auto` takes the checkpoint before, and the log names the damage.
-TEST(FlippedBits, LetARunResumeFromTheCheckpointBefore) {
+// `resume: auto` uses the previous checkpoint, and the log names the damage.
+TEST(FlippedBits, LetARunResumeFromThePreviousCheckpoint) {
   const TempFolder folder;
   write_checkpoint(folder.path(), 1);
   write_checkpoint(folder.path(), 2);

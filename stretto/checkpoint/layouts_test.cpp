@@ -8,8 +8,8 @@
 #include "stretto/optim/optimizers.h"
 #include "stretto/parallel/arena.h"
 
-// Whatever the layers cut over the mesh, and whatever a strategy shards: what all ranks hold is the global
-// tensors, each element once.
+// For any division of tensors over the mesh and any sharding by a strategy, the ranks together have each
+// element of the global tensors once.
 namespace stretto {
 namespace {
 
@@ -25,7 +25,7 @@ class RandomLayouts {
     std::vector<TensorLayout> layouts(static_cast<size_t>(positions), {.global = shape});
     if (below(4) == 0) return layouts;  // on every position
     const auto axis = static_cast<size_t>(below(std::ssize(shape)));
-    const int64_t fused = 1 + 2 * below(2), part = shape[axis];  // as many tensors in one
+    const int64_t fused = 1 + 2 * below(2), part = shape[axis];  // as many tensors are fused into one
     shape[axis] *= fused;
     const int copies = positions % 2 == 0 ? 1 + static_cast<int>(below(2)) : 1;
     std::vector<int64_t> bounds = {0};  // of the positions in each fused tensor
@@ -49,7 +49,7 @@ class RandomLayouts {
   std::mt19937 random_;
 };
 
-// The numbers of the global elements that are here.
+// The global indices of the local elements.
 Tensor numbered(const TensorLayout& layout) {
   const Tensor values = at::empty({count_elements(layout.local())});
   for (const LocalRun& run : layout.runs()) {
@@ -94,7 +94,7 @@ void add(const Entry& entry, Parts& parts) {
   }
 }
 
-// What one rank holds, as an engine describes it.
+// The state of one rank, as an engine describes it.
 State state_of(const parallel::Arena& arena) {
   State state;
   for (const auto& parameter : arena.parameters())
@@ -109,7 +109,7 @@ struct Ranks {
   int positions, shards;  // of tp; of each copy
 };
 
-// The pieces of all ranks, by the entry's name. What equal ranks hold is counted once.
+// Returns the pieces of all ranks, by the entry's name. Pieces of equal ranks are counted once.
 std::map<std::string, Parts> parts_of(const std::vector<std::vector<TensorLayout>>& layouts,
                                       const Sharding& row, Precision precision, const Ranks& ranks) {
   std::map<std::string, Parts> parts;
@@ -139,7 +139,7 @@ std::map<std::string, Parts> parts_of(const std::vector<std::vector<TensorLayout
   return parts;
 }
 
-TEST(Layouts, WhatFirstCopiesHoldIsAPartitionOfEachTensor) {
+TEST(Layouts, FirstCopiesPartitionEachTensor) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     RandomLayouts random(seed);
     const Ranks ranks = {1 + static_cast<int>(random.below(4)), 1 + static_cast<int>(random.below(3))};

@@ -70,7 +70,7 @@ void require_same_tensors(Group& group, const State& state, const Manifest& mani
   }
 }
 
-// Maps each file once and hands out pieces whose checksum holds.
+// Maps each file once and returns pieces whose checksum is correct.
 class Files {
  public:
   explicit Files(std::filesystem::path folder) : folder_(std::move(folder)) {}

@@ -21,8 +21,8 @@ int64_t bytes_of(const Entry& entry) {
   return bytes;
 }
 
-// The entries that this rank writes. The entries of each set of holders, in decreasing size, are assigned to
-// the holder with the fewest bytes so far; all holders use the same order.
+// Returns the entries that this rank writes. The entries of each set of holders, in decreasing size, are
+// assigned to the holder with the fewest bytes so far; all holders use the same order.
 std::set<const Entry*> own_share(const std::vector<Entry>& entries) {
   std::vector<const Entry*> by_size;
   for (const Entry& entry : entries) by_size.push_back(&entry);
@@ -31,16 +31,16 @@ std::set<const Entry*> own_share(const std::vector<Entry>& entries) {
     return size_a != size_b ? size_a > size_b : a->name < b->name;
   });
   std::map<uint64_t, std::vector<int64_t>> written;  // bytes, by set and holder
-  std::set<const Entry*> mine;
+  std::set<const Entry*> share;
   for (const Entry* entry : by_size) {
     const auto [set, ranks, me] = entry->holders;
     std::vector<int64_t>& bytes = written[set];
     bytes.resize(static_cast<size_t>(ranks));
     const auto least = std::ranges::min_element(bytes);
     *least += bytes_of(*entry);
-    if (least - bytes.begin() == me) mine.insert(entry);
+    if (least - bytes.begin() == me) share.insert(entry);
   }
-  return mine;
+  return share;
 }
 
 std::string_view bytes_of(const Tensor& plain) {
@@ -63,10 +63,10 @@ std::string make_header(const std::vector<OwnedPiece>& pieces) {
 }  // namespace
 
 std::vector<OwnedPiece> owned_pieces(const State& state) {
-  const std::set<const Entry*> mine = own_share(state.tensors);
+  const std::set<const Entry*> own = own_share(state.tensors);
   std::vector<OwnedPiece> pieces;
   for (const Entry& entry : state.tensors) {
-    if (!mine.contains(&entry)) continue;
+    if (!own.contains(&entry)) continue;
     for (const Piece& piece : entry.pieces)
       pieces.push_back({entry.name, entry.dtype, entry.shape, piece.region, piece.data});
   }

@@ -20,9 +20,9 @@ struct OwnedPiece {
   Tensor data;
 };
 
-// The pieces of a state that this rank writes: its share of the entries that it holds, which the holders of
-// each set (Entry::holders) divide by size. Their tables list the same entries of the set, in any order, so
-// that all of them compute the same division.
+// The pieces of a state that this rank writes: its share of its entries, which the holders of each set
+// (Entry::holders) divide by size. The tables of the holders contain the same entries of the set, in any
+// order, so that all of them compute the same division.
 std::vector<OwnedPiece> owned_pieces(const State& state);
 
 // Writes a safetensors file of these pieces. A piece that is not a whole tensor is named "<entry>#<number>".

@@ -22,7 +22,7 @@ std::string place_of(const std::filesystem::path& folder) {
   return fmt::format("{} on {}", failed ? folder.string() : full.lexically_normal().string(), host.data());
 }
 
-// Network file systems cache that a name is not there until its folder is opened again.
+// Network file systems cache the absence of a name until its folder is opened again.
 void look_again(const std::filesystem::path& folder) {
   std::error_code ignored;
   const std::filesystem::directory_iterator parent(folder.parent_path(), ignored), own(folder, ignored);
@@ -81,7 +81,7 @@ SharedFolder::SharedFolder(Group& group, const std::filesystem::path& folder,
   }
 }
 
-std::vector<int> SharedFolder::apart() const {
+std::vector<int> SharedFolder::ranks_without_access() const {
   std::vector<int> ranks;
   for (size_t rank = 0; rank < receiver_of_.size(); ++rank)
     if (receiver_of_[rank] >= 0) ranks.push_back(static_cast<int>(rank));

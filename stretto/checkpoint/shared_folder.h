@@ -8,22 +8,22 @@
 
 namespace stretto::checkpoint {
 
-// Which ranks see what rank 0 writes into a folder: hosts may share a file system, or have a folder each by
-// the same name.
+// The ranks that see what rank 0 writes into a folder: hosts may share a file system, or each have a folder
+// of the same name.
 class SharedFolder {
  public:
-  // Rank 0 creates an entry of a random name, and the others look for it: on a file system of their host
-  // once, on others for up to `patience`, because network file systems cache what they have looked up. The
-  // entry is removed. If rank 0 cannot create an entry, all ranks are assumed to see the folder: a save then
-  // reports the reason. Collective. REQUIRES: the folder exists at rank 0.
+  // Rank 0 creates an entry with a random name, and the others look for it: once on a file system of their
+  // host, for up to `patience` on other file systems, because network file systems cache lookups. The entry
+  // is removed. If rank 0 cannot create an entry, all ranks are assumed to see the folder: a save then
+  // reports the reason. Collective. REQUIRES: the folder exists on rank 0.
   SharedFolder(Group& group, const std::filesystem::path& folder,
                std::chrono::milliseconds patience = std::chrono::seconds(5));
 
-  bool by_all() const { return apart().empty(); }
+  bool by_all() const { return ranks_without_access().empty(); }
   bool sees(int rank) const { return receiver_of_[static_cast<size_t>(rank)] < 0; }
 
   // The ranks that do not see it.
-  std::vector<int> apart() const;
+  std::vector<int> ranks_without_access() const;
 
   // The first rank that shares the folder of `rank`, which does not see rank 0's folder. Files for all of
   // them are sent to it.

@@ -11,12 +11,12 @@
 #include "stretto/parallel/engine.h"
 #include "stretto/tensor/safetensors.h"
 
-// Stages of a pipeline hold different parameters: what each rank lists differs, and every tensor is written
+// Stages of a pipeline have different parameters: the tables of ranks differ, and every tensor is written
 // once.
 namespace stretto::checkpoint {
 namespace {
 
-// The layers of one stage, or of all: with the same names, and equal values of what is equal.
+// The layers of one stage, or of all, with the same names and equal initial values.
 struct Net : torch::nn::Module {
   Net(int stage, int stages, double seed) {
     at::NoGradGuard no_grad;
@@ -84,7 +84,7 @@ void save(const Job& job, const std::filesystem::path& folder, NamedTensors& exp
   });
 }
 
-// The tensors of a checkpoint, whole.
+// The whole tensors of a checkpoint.
 NamedTensors contents(const std::filesystem::path& checkpoint) {
   NamedTensors tensors;
   comm::run_rank_threads(1, [&](Group& group) {

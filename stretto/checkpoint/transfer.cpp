@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t broadcast_chunk = int64_t{8} << 20;
 
-// Several of them are on their way while rank 0 writes one.
+// Several messages are in flight while rank 0 writes one.
 constexpr int64_t message_chunk = int64_t{1} << 20;
 
 // A file that is read in chunks. A file that cannot be read has no chunks, and a reason.
@@ -46,7 +46,7 @@ class Source {
   std::string failure_;
 };
 
-// A file that is written in chunks; after a failure the rest is dropped, so that the sender need not know.
+// A file that is written in chunks; after a failure the rest is dropped, so that the sender need not be told.
 class Target {
  public:
   explicit Target(const std::filesystem::path& path) {
@@ -123,14 +123,14 @@ std::string broadcast_file(Group& group, const std::filesystem::path& source,
 
 }  // namespace
 
-std::filesystem::path folder_apart(const std::filesystem::path& folder, int64_t step, int rank) {
+std::filesystem::path separate_folder(const std::filesystem::path& folder, int64_t step, int rank) {
   return checkpoint_format::checkpoint_path(folder, step).string() + fmt::format(".of-rank-{}", rank);
 }
 
 std::string collect_files(Group& group, const SharedFolder& shared, const std::filesystem::path& file,
                           const std::filesystem::path& folder) {
   std::string failure;
-  for (const int rank : shared.apart()) {
+  for (const int rank : shared.ranks_without_access()) {
     const std::string name = group.broadcast_bytes(file.filename().string(), rank);
     if (group.rank() == rank) send_file(group, file);
     if (group.rank() != 0) continue;
@@ -160,9 +160,9 @@ ReadableCheckpoint::ReadableCheckpoint(Group& group, const std::filesystem::path
   const nlohmann::json list = nlohmann::json::parse(
       group.broadcast_bytes(nlohmann::json{{"files", files}, {"bytes", bytes}, {"step", step}}.dump(), 0));
   list.at("files").get_to(files);
-  const bool apart = !shared.sees(group.rank());
-  copied_here_ = apart && shared.receiver_of(group.rank()) == group.rank();
-  if (apart) path_ = folder_apart(scratch, list.at("step"), shared.receiver_of(group.rank()));
+  const bool separate = !shared.sees(group.rank());
+  copied_here_ = separate && shared.receiver_of(group.rank()) == group.rank();
+  if (separate) path_ = separate_folder(scratch, list.at("step"), shared.receiver_of(group.rank()));
   std::string failure;
   if (copied_here_) {
     try {
@@ -172,7 +172,8 @@ ReadableCheckpoint::ReadableCheckpoint(Group& group, const std::filesystem::path
     }
   }
   if (group.rank() == 0)
-    log::info("fetching   {}: {} does not have it", checkpoint.string(), shared.place(shared.apart()[0]));
+    log::info("fetching   {}: {} does not have it", checkpoint.string(),
+              shared.place(shared.ranks_without_access()[0]));
   ProgressBar bar("fetching " + checkpoint.string(), list.at("bytes").get<int64_t>(), "bytes");
   for (const std::string& name : files) {
     const std::string why =

@@ -11,23 +11,23 @@ namespace stretto::checkpoint {
 
 // A folder that only this rank uses, for its part of a checkpoint in rank 0's folder.
 // checkpoint_format::remove_partial() removes it.
-std::filesystem::path folder_apart(const std::filesystem::path& folder, int64_t step, int rank);
+std::filesystem::path separate_folder(const std::filesystem::path& folder, int64_t step, int rank);
 
-// Sends `file` of each rank that does not see rank 0's folder to rank 0, into `folder`, under its name.
-// Returns the reason at rank 0 if one of them could not be read or written, else "". Collective: the others
-// wait for each file.
+// Sends `file` of each rank that does not see rank 0's folder to rank 0, which writes it into `folder` under
+// its name. Returns on rank 0 the reason if one of them could not be read or written, else "". Collective:
+// the others wait for each file.
 std::string collect_files(Group& group, const SharedFolder& shared, const std::filesystem::path& file,
                           const std::filesystem::path& folder);
 
-// A checkpoint of rank 0 where this rank can read it, while this object lives: there, or in a copy on its
-// host.
+// During its lifetime, a checkpoint of rank 0 at a path that this rank can read: its own path, or a copy on
+// this rank's host.
 class ReadableCheckpoint {
  public:
-  // `scratch`: a folder for copies, which is made on hosts that need one. Collective. Throws IoError if a
-  // host has no copy.
+  // `scratch`: the folder for copies, which is created on hosts that need one. Collective. Throws IoError if
+  // a host has no copy.
   ReadableCheckpoint(Group& group, const std::filesystem::path& checkpoint,
                      const std::filesystem::path& scratch);
-  ~ReadableCheckpoint();  // removes the copy. Collective: the ranks of a host read the same one
+  ~ReadableCheckpoint();  // removes the copy. Collective, because the ranks of a host read the same one
   ReadableCheckpoint(const ReadableCheckpoint&) = delete;
   ReadableCheckpoint& operator=(const ReadableCheckpoint&) = delete;
 
@@ -37,7 +37,7 @@ class ReadableCheckpoint {
   Group& group_;
   std::filesystem::path path_;
   bool copied_ = false;       // by any rank
-  bool copied_here_ = false;  // by this one
+  bool copied_here_ = false;  // this rank made the copy
 };
 
 }  // namespace stretto::checkpoint

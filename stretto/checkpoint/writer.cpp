@@ -12,13 +12,13 @@
 namespace stretto::checkpoint {
 namespace {
 
-// A rank's part of the manifest as text, or the reason why there is none.
+// A rank's part of the manifest as text, or the reason why it is missing.
 constexpr char part_mark = '+';
 constexpr char error_mark = '-';
 
 std::string file_of(int rank) { return fmt::format("rank-{:05}.safetensors", rank); }
 
-// Adds what one rank lists and wrote to the manifest.
+// Adds the pieces that one rank lists and has written to the manifest.
 void merge(checkpoint_format::Manifest& whole, const checkpoint_format::Manifest& part) {
   whole.files.insert(part.files.begin(), part.files.end());
   for (const auto& [name, entry] : part.tensors) {
@@ -40,13 +40,14 @@ void discard(const std::filesystem::path& partial) {
   }
 }
 
-// What interrupted saves of a rank left on a host without rank 0's folder.
+// Returns the files of interrupted saves of a rank on a host without rank 0's folder.
 void remove_own_leftovers(const std::filesystem::path& folder, int rank) {
   for (const auto& path : checkpoint_format::list_partial(folder))
     if (path.string().ends_with(fmt::format(".of-rank-{}", rank))) discard(path);
 }
 
-// Memory for a snapshot, in a file if there is a folder with room for one. Saving must not end a run.
+// Memory for a snapshot: in a file if there is a folder with room for it. A failed allocation must not end a
+// run.
 Tensor snapshot_memory(int64_t bytes, const std::filesystem::path& folder, bool& in_file) {
   in_file = false;
   if (folder.empty()) return at::empty({bytes}, at::kByte);
@@ -60,7 +61,7 @@ Tensor snapshot_memory(int64_t bytes, const std::filesystem::path& folder, bool&
   }
 }
 
-// Copies the pieces into one reused buffer and lets them refer to it.
+// Copies the pieces into one reused buffer and makes them refer to it.
 void take_snapshot(std::vector<OwnedPiece>& pieces, Tensor& buffer, const std::filesystem::path& folder,
                    bool& in_file) {
   constexpr int64_t alignment = 64;
@@ -97,7 +98,7 @@ Writer::Writer(Group& group, WriterOptions options) : group_(group), options_(st
   prepare();
 }
 
-// Collective. Returns why rank 0 cannot use the folder, else "".
+// Returns the reason why rank 0 cannot use the folder, else "". Collective.
 std::string Writer::prepare() {
   if (shared_) return "";
   std::string failure;
@@ -114,7 +115,8 @@ std::string Writer::prepare() {
   shared_.emplace(group_, options_.folder);
   if (!shared_->by_all() && group_.rank() == 0) {
     log::info("checkpoints are kept in {}; ranks that do not see it, such as rank {} ({}), send theirs there",
-              shared_->place(0), shared_->apart()[0], shared_->place(shared_->apart()[0]));
+              shared_->place(0), shared_->ranks_without_access()[0],
+              shared_->place(shared_->ranks_without_access()[0]));
   }
   if (!shared_->sees(group_.rank())) remove_own_leftovers(options_.folder, group_.rank());
   return "";
@@ -155,7 +157,7 @@ bool Writer::save(const State& state, int64_t step, std::optional<checkpoint_for
   job->manifest.score = std::move(score);
   job->manifest.scalars = state.scalars;
   job->partial = shared_->sees(group_.rank()) ? checkpoint_format::partial_path(options_.folder, step)
-                                              : folder_apart(options_.folder, step, group_.rank());
+                                              : separate_folder(options_.folder, step, group_.rank());
   if (!options_.background) {
     write(*job);
     return true;
@@ -190,7 +192,7 @@ std::string Writer::write_and_commit(Job& job) {
   try {
     make_folders(job.partial);
     auto written = write_rank_file(job.partial / file_of(rank), job.pieces);
-    written.tensors.merge(job.listed);  // what others write, so that it is missed if they do not
+    written.tensors.merge(job.listed);  // pieces that others should write, so that missing ones are detected
     part = part_mark + checkpoint_format::to_text(written);
   } catch (const std::exception& error) {
     part = fmt::format("{}rank {}: {}", error_mark, rank, error.what());
@@ -227,9 +229,9 @@ std::string Writer::commit(Job& job, const std::vector<std::string>& parts) {
   return "";
 }
 
-// Only after a commit. Checkpoints of later steps are not this run's (damaged ones that it did not resume
-// from): they are neither removed nor counted, or the one just committed could be removed for them. A failure
-// is logged.
+// Call it only after a commit. Checkpoints of later steps are not this run's (damaged ones that it did not
+// resume from): they are neither removed nor counted, because otherwise the one just committed could be
+// removed. A failure is logged.
 void Writer::remove_superseded(int64_t step) {
   try {
     auto checkpoints = checkpoint_format::list_checkpoints(options_.folder);

@@ -25,19 +25,19 @@ struct WriterOptions {
 
 // Saves the state of a run: each rank writes its pieces to step-<N>.partial/; when all are on disk, rank 0
 // adds the manifest and renames the folder, which commits it. Ranks on hosts without rank 0's folder write to
-// one of their own, from which the files are sent to rank 0 (transfer.h). All ranks are notified of a failure
-// at any: it is logged, nothing is committed, and earlier checkpoints stay.
+// a local one, from which the files are sent to rank 0 (transfer.h). All ranks are notified of a failure on
+// any rank: it is logged, nothing is committed, and earlier checkpoints are kept.
 class Writer {
  public:
-  // Collective. Makes the folder and removes what interrupted saves left in it; if that fails, the next save
-  // tries again. Ranks that do not share it send their files to rank 0's.
+  // Creates the folder and removes files of interrupted saves in it; if that fails, the next save tries
+  // again. Ranks that do not share the folder send their files to rank 0's. Collective.
   Writer(Group& group, WriterOptions options);
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
   ~Writer();  // waits for the current save
 
-  // Collective, with the same step at all ranks. When it returns, the state may change. False where the save
-  // was skipped.
+  // Saves the state, which may change after the call. Returns false if the save was skipped. Collective, with
+  // the same step on all ranks.
   bool save(const State& state, int64_t step, std::optional<checkpoint_format::Score> score = std::nullopt);
 
   // Waits until the last save is committed. Returns the reason if it failed, else "".
@@ -62,7 +62,7 @@ class Writer {
   bool snapshot_in_file_ = false;
   std::thread thread_;
   std::atomic<bool> busy_ = false;
-  std::optional<SharedFolder> shared_;  // none until the folder exists
+  std::optional<SharedFolder> shared_;  // unset until the folder exists
   std::string error_;                   // of the last save; read after joining the thread
   int64_t last_step_ = -1;
 };

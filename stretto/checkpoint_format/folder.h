@@ -53,7 +53,7 @@ std::vector<Checkpoint> superseded(const std::vector<Checkpoint>& checkpoints, c
 
 void remove(const Checkpoint& checkpoint);
 
-// The folders that interrupted saves and removals have left behind.
+// The folders that interrupted saves and removals have left.
 std::vector<std::filesystem::path> list_partial(const std::filesystem::path& folder);
 void remove_partial(const std::filesystem::path& folder);
 

@@ -122,7 +122,7 @@ TEST_F(Folder, RetentionKeepsTheLastTheBestAndMultiples) {
   EXPECT_THAT(gone({.last = 9}), IsEmpty());
 }
 
-TEST_F(Folder, RemovalLeavesTheOthers) {
+TEST_F(Folder, RemovalKeepsTheOthers) {
   add(1);
   add(2);
   make_folders(partial_path(temp_.path(), 3) / "inner");

@@ -105,7 +105,7 @@ StoredEntry read_entry(const json& entry) {
   StoredEntry result;
   result.dtype = read_text(member(entry, "dtype"), "dtype");
   result.shape = read_sizes(member(entry, "shape"), "shape");
-  count_elements(result.shape);  // throws if there are more than numbers reach
+  count_elements(result.shape);  // throws if the number of elements overflows
   for (const json& piece : member(entry, "pieces")) result.pieces.push_back(read_piece(piece));
   return result;
 }

@@ -51,7 +51,7 @@ struct Manifest {
   std::optional<Score> score;
   std::map<std::string, StoredFile> files;
   std::map<std::string, StoredEntry> tensors;
-  nlohmann::json scalars = nlohmann::json::object();  // keyed by the part whose state they are
+  nlohmann::json scalars = nlohmann::json::object();  // by the part of the run whose state they are
 };
 
 inline constexpr const char* manifest_name = "manifest.json";

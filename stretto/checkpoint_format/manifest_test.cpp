@@ -49,7 +49,7 @@ std::string refusal(const std::string& text) {
   return "accepted";
 }
 
-TEST(Manifest, ComesBackEqual) {
+TEST(Manifest, IsReadAsItWasWritten) {
   const std::string text = to_text(example());
   const Manifest manifest = parse_manifest(text, "m.json");
   EXPECT_EQ(to_text(manifest), text);
@@ -76,12 +76,12 @@ TEST(Manifest, EveryTruncationIsFound) {
   }
 }
 
-TEST(Manifest, EditedWithoutItsChecksum) {
+TEST(Manifest, AnEditWithoutItsChecksumIsFound) {
   EXPECT_THAT(refusal(replaced(to_text(example()), "\"step\":7", "\"step\":8")),
               has_all("m.json:", "damaged or edited"));
 }
 
-TEST(Manifest, NewerFormat) {
+TEST(Manifest, ANewerFormatIsRefused) {
   EXPECT_THAT(refusal(sealed(replaced(to_text(example()), "\"format_version\":1", "\"format_version\":2"))),
               has_all("m.json:", "format 2", "newer than 1", "newer version"));
 }
@@ -149,7 +149,7 @@ TEST(Manifest, ImpossibleNumbersAreRefused) {
               HasSubstr("\"scalars\" is a JSON array; expected an object"));
 }
 
-// Two tensors share some bytes, and other bytes belong to none, so that the total is right.
+// Two tensors share some bytes, and other bytes belong to none, so that the total is correct.
 TEST(Manifest, SharedBytesAreRefused) {
   Manifest manifest = example();
   manifest.files["rank-00000.safetensors"].size = 48;

@@ -53,7 +53,7 @@ bool next_row(const Box& box, Index& index) {
 int64_t copy_common(const Region& from, const std::byte* source, const Region& to, std::byte* target,
                     int64_t element_bytes) {
   const auto copy_run = [&](int64_t from_index, int64_t to_index, int64_t length) {
-    // Indices count from the boxes' first elements, of which the regions hold only a part.
+    // Indices count from the boxes' first elements; the regions contain only a part of the boxes.
     const int64_t skip = std::max({int64_t{0}, from.flat_begin - from_index, to.flat_begin - to_index});
     const int64_t count = std::min({length, from.flat_end - from_index, to.flat_end - to_index}) - skip;
     if (count <= 0) return int64_t{0};

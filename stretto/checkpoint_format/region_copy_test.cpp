@@ -14,7 +14,7 @@ std::vector<int32_t> numbered(int64_t count) {
   return values;
 }
 
-// The elements of a region of the whole tensor, by the definition.
+// Returns the elements of a region of the whole tensor, computed from the definition.
 std::vector<int32_t> cut(const std::vector<int32_t>& whole, const std::vector<int64_t>& shape,
                          const Region& region) {
   std::vector<int32_t> elements;
@@ -42,21 +42,21 @@ int64_t copy(const std::vector<int32_t>& from, const Region& from_region, std::v
                      reinterpret_cast<std::byte*>(to.data()), sizeof(int32_t));
 }
 
-TEST(RegionCopy, WholeToWhole) {
+TEST(RegionCopy, CopiesAWholeTensor) {
   const auto whole = numbered(6);
   std::vector<int32_t> target(6, -1);
   EXPECT_EQ(copy(whole, whole_region({2, 3}), target, whole_region({2, 3})), 6);
   EXPECT_EQ(target, whole);
 }
 
-TEST(RegionCopy, Scalars) {
+TEST(RegionCopy, CopiesScalars) {
   std::vector<int32_t> target = {-1};
   EXPECT_EQ(copy({7}, whole_region({}), target, whole_region({})), 1);
   EXPECT_EQ(target[0], 7);
 }
 
 // Pieces of any kind (rows, columns, flat shards) can be assembled from pieces of any other kind.
-TEST(RegionCopy, PiecesOfOneDivisionGiveThoseOfAnother) {
+TEST(RegionCopy, PiecesOfOneDivisionFillThoseOfAnother) {
   const std::vector<int64_t> shape = {5, 4, 6};
   const auto whole = numbered(120);
   const std::vector<std::vector<Region>> cuts = {

@@ -41,7 +41,7 @@ TEST_F(RunLockTest, IsHeldOnceAndUntilItsEnd) {
   EXPECT_TRUE(RunLock::try_take(run_).has_value());
 }
 
-TEST_F(RunLockTest, LeavesNothingOfARunThatHasNotBegun) {
+TEST_F(RunLockTest, RemovesTheFolderOfARunThatHasNotBegun) {
   { const RunLock refused(run_); }
   EXPECT_TRUE(std::filesystem::is_empty(temp_.path()));
   {
@@ -59,8 +59,8 @@ TEST_F(RunLockTest, LeavesNothingOfARunThatHasNotBegun) {
   EXPECT_TRUE(RunLock::is_run(run_));
 }
 
-// Concurrent starts in one folder: whoever succeeds holds the lock of the folder that exists.
-TEST_F(RunLockTest, ConcurrentStartsNeverHoldItTogether) {
+// Concurrent starts in one folder: whichever succeeds holds the lock of the existing folder.
+TEST_F(RunLockTest, ConcurrentStartsNeverShareTheLock) {
   std::vector<pid_t> children;
   for (int i = 0; i < 4; ++i) {
     const pid_t child = ::fork();

@@ -32,7 +32,7 @@ std::string search(const Index& shape, const std::vector<Region>& regions) {
   return "";
 }
 
-TEST(Tiling, RowsColumnsAndFlatShards) {
+TEST(Tiling, RowsColumnsAndFlatShardsAreAccepted) {
   EXPECT_EQ(first_wrong({4, 6}, {whole_region({4, 6})}), "");
   EXPECT_EQ(first_wrong({4, 6}, {{{0, 0}, {1, 6}, 0, 6}, {{1, 0}, {3, 6}, 0, 18}}), "");
   EXPECT_EQ(first_wrong({4, 6}, {{{0, 2}, {4, 4}, 0, 16}, {{0, 0}, {4, 2}, 0, 8}}), "");
@@ -42,7 +42,7 @@ TEST(Tiling, RowsColumnsAndFlatShards) {
             "");
 }
 
-TEST(Tiling, GapsAndOverlapsOfTheSameSize) {
+TEST(Tiling, GapsAndOverlapsOfTheSameSizeAreFound) {
   EXPECT_EQ(first_wrong({4, 6}, {{{0, 0}, {4, 6}, 0, 8}, {{0, 0}, {4, 6}, 7, 23}}), "[1, 1] x 2");
   EXPECT_EQ(first_wrong({4, 6}, {{{0, 0}, {2, 6}, 0, 12}, {{1, 0}, {2, 6}, 0, 12}}), "[1, 0] x 2");
   EXPECT_EQ(first_wrong({4, 6}, {{{1, 0}, {3, 6}, 0, 18}, {{2, 0}, {1, 6}, 0, 6}}), "[0, 0] x 0");
@@ -50,7 +50,7 @@ TEST(Tiling, GapsAndOverlapsOfTheSameSize) {
   EXPECT_EQ(first_wrong({2}, {whole_region({2}), whole_region({2}), whole_region({2})}), "[0] x 3");
 }
 
-TEST(Tiling, ScalarsAndEmptyTensors) {
+TEST(Tiling, ScalarsAndEmptyTensorsAreAccepted) {
   EXPECT_EQ(first_wrong({}, {whole_region({})}), "");
   EXPECT_EQ(first_wrong({}, {}), "[] x 0");
   EXPECT_EQ(first_wrong({}, {whole_region({}), whole_region({})}), "[] x 2");
@@ -67,7 +67,7 @@ TEST(Tiling, CostIsIndependentOfTheSize) {
             fmt::format("[{}, {}] x 0", side - 1, side - 1));
 }
 
-TEST(Tiling, ManyAxesInOnePieceOnly) {
+TEST(Tiling, ManyAxesRequireASinglePiece) {
   const Index shape(9, 2);
   EXPECT_EQ(first_wrong(shape, {whole_region(shape)}), "");
   EXPECT_THAT(

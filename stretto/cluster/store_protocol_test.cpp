@@ -21,7 +21,7 @@ Request sample() {
           .expected = "old"};
 }
 
-TEST(StoreProtocol, RequestsAndRepliesSurviveTheWire) {
+TEST(StoreProtocol, RequestsAndRepliesAreReadAsTheyWereWritten) {
   const std::string frame = encode(sample());
   EXPECT_EQ(payload_bytes(frame), frame.size() - frame_header_bytes);
   const auto request = decode_request(payload_of(frame));

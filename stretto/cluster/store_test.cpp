@@ -82,7 +82,7 @@ TEST_F(Store, TwoClientsShareOneTable) {
   a.wait({}, 0ms);
 }
 
-TEST_F(Store, LargestValuePasses) {
+TEST_F(Store, TheLargestValueIsAccepted) {
   const std::string value(max_value_bytes, 'v');
   StoreClient a = client();
   a.set("k", value);
@@ -108,8 +108,8 @@ TEST_F(Store, AWaitingThreadDoesNotBlockOthersOfTheClient) {
   StoreClient a = client();
   auto value = std::async(std::launch::async, [&] { return a.get("k", 20s); });
   EXPECT_EQ(value.wait_for(50ms), std::future_status::timeout);
-  a.set("k", "mine");
-  EXPECT_EQ(value.get(), "mine");
+  a.set("k", "value");
+  EXPECT_EQ(value.get(), "value");
 }
 
 TEST_F(Store, AddFromManyThreadsLosesNothing) {
@@ -180,7 +180,7 @@ TEST_F(Store, AProofIsValidForItsConnectionOnly) {
   EXPECT_EQ(receive(second, 1)[0], store_refused);
 }
 
-TEST(StoreServer, SilentClientIsDroppedAndBlocksNobody) {
+TEST(StoreServer, ASilentClientIsDisconnected) {
   const StoreServer server(bind_socket(local), "secret", {.greeting_timeout = 1s});
   StoreClient a(server.endpoint(), "secret");
   const Fd silent = connect_socket(server.endpoint(), Clock::now() + 30s);
@@ -199,7 +199,7 @@ TEST(StoreServer, SilentConnectionsCannotExcludeRanks) {
                     Clock::now() + 30s);
   }
   EXPECT_EQ(StoreClient(server.endpoint(), "secret").add("n", 1), 1);
-  EXPECT_TRUE(is_closed(silent[0])) << "the one that has been silent longest makes room";
+  EXPECT_TRUE(is_closed(silent[0])) << "the connection that has been silent longest is closed";
 }
 
 TEST_F(Store, MoreRanksThanAllowedWaitTheirTurn) {

@@ -129,7 +129,7 @@ TEST(ForgedStore, ForeignValuesAreReported) {
   EXPECT_THAT(transport_with("hosts.met.1", "17"), HasSubstr("key hosts.met.1 has an invalid value"));
 }
 
-// Rank 1 of two is played by `forge`, which writes its control block by hand.
+// `forge` acts as rank 1 of two and writes its control block directly.
 std::string reduce_with(const std::function<void(SharedControl&, const CollectiveCall&)>& forge) {
   const auto handle = memory_store();
   GroupOptions options;

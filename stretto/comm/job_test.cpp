@@ -15,7 +15,7 @@ at::Device chosen(const std::string& wanted, int gpus, int local_rank = 1) {
   return choose_device(wanted, "training.device", info, gpus);
 }
 
-TEST(Device, AutoIsTheGpuOfTheRankWhereEachHasOne) {
+TEST(Device, AutoIsTheRanksGpuIfEachRankHasOne) {
   EXPECT_EQ(chosen("auto", 2), at::Device(at::kCUDA, 1));
   EXPECT_EQ(chosen("auto", 4, 0), at::Device(at::kCUDA, 0));
   EXPECT_EQ(chosen("auto", 1, 0), at::Device(at::kCPU));

@@ -43,7 +43,7 @@ double resident_mib() {
 }
 
 // The receiver waits for the last message first, so that all messages that may be sent ahead have been sent.
-TEST(SocketMessages, StayWithTheSenderUntilTheyAreAskedFor) {
+TEST(SocketMessages, StayWithTheSenderUntilTheyAreRequested) {
   constexpr int messages = 512;
   constexpr int64_t elements = mib / 8;
   run(2, [](Group& group) {

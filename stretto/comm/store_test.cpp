@@ -77,7 +77,7 @@ TEST(StoreOfRanks, OnSeveralHostsListensOnMasterAddrOnly) {
   EXPECT_THAT(listeners(port), ElementsAre("0100007F"));
 }
 
-TEST(StoreOfRanks, ASecretKeepsOthersOut) {
+TEST(StoreOfRanks, OthersAreRefusedWithoutTheSecret) {
   const int port = free_port();
   const auto with = [&](int rank, const std::string& secret) {
     cluster::RankInfo info = rank_of_two(rank, 2, port);
@@ -88,7 +88,7 @@ TEST(StoreOfRanks, ASecretKeepsOthersOut) {
   for (const std::string secret : {"", "wrong"}) {
     try {
       connect_store(with(1, secret), 5s);
-      ADD_FAILURE() << "let in with \"" << secret << "\"";
+      ADD_FAILURE() << "accepted with \"" << secret << "\"";
     } catch (const DistributedError& error) {
       EXPECT_THAT(error.what(),
                   HasSubstr("its secret (STRETTO_SECRET or STRETTO_SECRET_FILE) is not the job's"));
@@ -132,12 +132,12 @@ TEST_F(UnderAnAgent, OldKeysAreNotReadAgain) {
   }
 }
 
-TEST_F(UnderAnAgent, OneHostDoesNotUseIt) {
+TEST_F(UnderAnAgent, OneHostDoesNotUseTheAgentsStore) {
   const auto handles = connect_both(info(0, 1, ""), info(1, 1, ""));
   EXPECT_FALSE(agent_holds("stretto.restart0/from.0"));
 }
 
-TEST_F(UnderAnAgent, ASecretMakesItPublishAnAddressOnly) {
+TEST_F(UnderAnAgent, WithASecretOnlyAnAddressIsPublished) {
   const auto handles = connect_both(info(0, 2, "s"), info(1, 2, "s"));
   EXPECT_FALSE(agent_holds("stretto.restart0/from.0"));
   EXPECT_THROW(connect_store(info(1, 2, "wrong"), 5s), DistributedError);

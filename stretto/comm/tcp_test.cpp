@@ -103,7 +103,7 @@ TEST(Tcp, ManyRanksMayConnectBeforeTheFirstAuthenticates) {
   }
   char byte = 0;
   for (const Fd& connection : connections) {
-    EXPECT_EQ(::recv(connection.get(), &byte, 1, MSG_DONTWAIT), -1) << "this rank was turned away";
+    EXPECT_EQ(::recv(connection.get(), &byte, 1, MSG_DONTWAIT), -1) << "this rank was refused";
   }
   EXPECT_THAT(zero.get(), HasSubstr("did not connect to this rank in time"));
 }
@@ -247,7 +247,7 @@ TEST(Tcp, AMessageOfAnotherSizeIsAnErrorOfThatMessage) {
 }
 
 // Each rank begins a sum, and then waits for a message that the other sends before it begins the same sum.
-TEST(Tcp, MessagesPassCollectives) {
+TEST(Tcp, MessagesDoNotWaitForCollectives) {
   run_rank_threads(
       2, tcp_options(""),
       [](Group& group) {

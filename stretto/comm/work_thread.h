@@ -47,7 +47,7 @@ class WorkThread {
   WorkThread(const WorkThread&) = delete;
   WorkThread& operator=(const WorkThread&) = delete;
 
-  // Queues a call. `keep` holds tensors that must not be freed before it is done. Throws if an earlier call
+  // Queues a call. `keep`: tensors that must not be freed before it is done. Throws if an earlier call
   // has failed.
   WorkPtr start(Tensors keep, std::function<void()> run) {
     const std::lock_guard lock(mutex_);

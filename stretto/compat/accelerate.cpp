@@ -49,7 +49,7 @@ std::vector<Key> make_accelerate_keys() {
       {"FULL_SHARD", "fsdp"}, {"1", "fsdp"}, {"SHARD_GRAD_OP", "zero2"}, {"2", "zero2"},
       {"NO_SHARD", "ddp"},    {"3", "ddp"},  {"HYBRID_SHARD", "hsdp"},   {"4", "hsdp"}};
   return {
-      // where it runs
+      // environment
       only("compute_environment", {"LOCAL_MACHINE"}, "expected LOCAL_MACHINE"),
       read_with_another("distributed_type"),
       {"mixed_precision", mixed_precision},
@@ -76,7 +76,7 @@ std::vector<Key> make_accelerate_keys() {
       ignored("dynamo_config.*", no_compiler),
       ignored("commands", launcher),
       ignored("command_file", launcher),
-      // DeepSpeed
+      // settings of DeepSpeed
       choice("deepspeed_config.zero_stage", "training.strategy",
              {{"0", "ddp"}, {"1", "zero1"}, {"2", "zero2"}, {"3", "fsdp"}}),
       same_as("deepspeed_config.gradient_accumulation_steps", "training.grad_accumulation_steps"),
@@ -93,7 +93,7 @@ std::vector<Key> make_accelerate_keys() {
       ignored("deepspeed_config.deepspeed_inclusion_filter", launcher),
       ignored("deepspeed_config.deepspeed_exclusion_filter", launcher),
       ignored("deepspeed_config.deepspeed_moe_layer_cls_names", "there are no mixtures of experts"),
-      // FSDP
+      // settings of FSDP
       choice("fsdp_config.fsdp_sharding_strategy", "training.strategy", strategies),
       {"fsdp_config.fsdp_reshard_after_forward", reshard},
       ignored("fsdp_config.fsdp_version", "both versions mean the same here"),

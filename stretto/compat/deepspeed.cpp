@@ -151,7 +151,7 @@ const std::vector<Key>& deepspeed_keys() {
       only("scheduler.params.warmup_type", {"linear"}, "the warm-up is linear"),
       ignored("scheduler.params.total_num_steps", "a schedule ends with the run"),
       ignored("scheduler.params.last_batch_iteration", "resumed runs continue their schedule"),
-      // the rest
+      // other settings
       ignored("steps_per_print", own_log),
       ignored("wall_clock_breakdown", own_log),
       ignored("dump_state", own_log),

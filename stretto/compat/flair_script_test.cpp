@@ -39,7 +39,7 @@ class FlairScript : public ::testing::Test {
 };
 
 // The command of Flair's notebook for this script.
-TEST_F(FlairScript, AsARecipe) {
+TEST_F(FlairScript, IsTranslatedToARecipe) {
   const ScriptPlan plan = translate({"--batch_size",
                                      "32",
                                      "--learning_rate",
@@ -86,7 +86,7 @@ TEST_F(FlairScript, AsARecipe) {
 }
 
 // Options that a head on each word's first token lacks select a sequence tagger.
-TEST_F(FlairScript, LayersPoolingAndTheRandomField) {
+TEST_F(FlairScript, LayersPoolingAndCrfSelectASequenceTagger) {
   const Recipe field = parse_recipe(translate({"--use_crf"}).recipe, "");
   EXPECT_EQ(field.model.type, "sequence-tagger");
   EXPECT_FALSE(field.model.path.has_value());
@@ -102,7 +102,7 @@ TEST_F(FlairScript, LayersPoolingAndTheRandomField) {
   EXPECT_EQ(parse_recipe(translate({"--use_crf", "False"}).recipe, "").model.path, "models/xlm");
 }
 
-TEST_F(FlairScript, DefaultsAndNames) {
+TEST_F(FlairScript, DefaultsAndNamesAreTranslated) {
   const ScriptPlan plan = translate({"--strategy=deepspeed", "--devices=0,2", "--device", "cpu"});
   const Recipe recipe = parse_recipe(plan.recipe, "run-flair-ner");
   EXPECT_EQ(recipe.training.epochs, 10);
@@ -113,7 +113,7 @@ TEST_F(FlairScript, DefaultsAndNames) {
   EXPECT_EQ(plan.output_dir, "resources/taggers/ner");
 }
 
-TEST_F(FlairScript, OneJsonFile) {
+TEST_F(FlairScript, AJsonFileReplacesTheFlags) {
   const std::filesystem::path file = data_.path() / "arguments.json";
   write_file_atomic(file,
                     R"({"model_name_or_path": "models/xlm", "dataset_name": ")" + data_.path().string() +
@@ -127,7 +127,7 @@ TEST_F(FlairScript, OneJsonFile) {
   EXPECT_THROW(translate_flair_script({file}), ConfigError);
 }
 
-TEST_F(FlairScript, ContextOfNeighbouringSentences) {
+TEST_F(FlairScript, TheContextOfNeighbouringSentencesIsTranslated) {
   const auto settings = [&](const std::vector<std::string>& flags) {
     return parse_recipe(translate(flags).recipe, "").task_settings.as<TokenClassificationConfig>();
   };

@@ -430,7 +430,7 @@ TEST_F(Foreign, ParametersOfPytorchUniversalTrainerSetARecipe) {
             "zero2");
 }
 
-TEST_F(Foreign, WhatParametersAskForInVainIsRefused) {
+TEST_F(Foreign, UnsupportedParametersAreRefused) {
   const auto refuses = [&](const std::string& from, const std::string& to) {
     return refusal(
         [&] { recipe(read_universal_trainer(write("parameters.yml", parameters_yml, from, to))); });
@@ -461,7 +461,7 @@ std::vector<std::string> settings_of(const ForeignConfig& config) {
   return settings;
 }
 
-TEST(Hps, IsReadAsSettings) {
+TEST(Hps, IsTranslatedToSettings) {
   EXPECT_THAT(settings_of(hps(R"(hps:
   epochs: 40
   batch_size: 35

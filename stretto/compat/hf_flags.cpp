@@ -161,7 +161,7 @@ std::vector<Flag> make_flags() {
       setting("block_size", "data.max_length"),
       boolean("keep_linebreaks", "causal_lm.keep_newlines"),
       read_later("validation_split_percentage"),
-      // what is done
+      // stages
       stage("do_train", &ScriptPlan::train),
       stage("do_eval", &ScriptPlan::evaluate),
       stage("do_predict", &ScriptPlan::predict),
@@ -180,7 +180,7 @@ std::vector<Flag> make_flags() {
       setting("seed", "training.seed"),
       {"data_seed", false, use_data_seed},
       {"train_sampling_strategy", false, use_sampling},
-      // use_optimizer, use_schedule
+      // optimizer and schedule
       setting("learning_rate", "optimizer.lr"),
       setting("weight_decay", "optimizer.weight_decay"),
       read_later("optim"),
@@ -211,7 +211,7 @@ std::vector<Flag> make_flags() {
       read_later("save_steps"),
       read_later("load_best_model_at_end", true),
       if_true("eval_on_start", "evaluate.at_start", "true"),
-      // what is kept and reported
+      // checkpoints and reports
       setting("save_total_limit", "checkpoint.keep_last"),
       {"metric_for_best_model", false, use_best_metric},
       {"greater_is_better", true,

@@ -45,7 +45,7 @@ std::vector<Flag> ignored_flags() {
       ignored(
           "full_determinism", true,
           "on CPUs a run repeats bit for bit; training.deterministic extends that to other numbers of ranks"),
-      ignored("tf32", true, "products on CPUs are fp32 or bf16: --bf16"),
+      ignored("tf32", true, "matmuls on CPUs are fp32 or bf16: --bf16"),
       ignored("half_precision_backend", false, one_half),
       ignored("fp16_backend", false, one_half),
       ignored("fp16_opt_level", false, one_half),

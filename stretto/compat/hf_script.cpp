@@ -63,7 +63,7 @@ void set_defaults(ScriptState& state) {
   recipe.set("evaluate.batch_size", "8");
 }
 
-// A model to start from, or all that one with random weights needs.
+// Requires a model to start from, or everything that a model with random weights needs.
 void require_start(const ScriptState& state) {
   if (state.has("model_name_or_path")) return;
   if (state.script != Script::clm)

@@ -27,14 +27,14 @@ struct ScriptPlan {
   bool entity_level = false;                    // run-ner: report metrics per entity type
   std::optional<int64_t> ranks = std::nullopt;  // ranks on this host, if the flags set them
   std::string glue_task;                        // text_classification.glue_task; empty without one
-  // run-clm without a validation file: this percentage of the lines of the training file `split_file` is
-  // written to split_folder/validation.*, the others to split_folder/train.*, before anything else is done.
+  // For run-clm without a validation file: this percentage of the lines of the training file `split_file` is
+  // written to split_folder/validation.*, the others to split_folder/train.*, before the first stage.
   double split_percentage = 0;
   std::filesystem::path split_file = {}, split_folder = {};  // "": nothing is split
   std::vector<std::string> notes;                            // ignored flags, each with the reason
 
-  // The folder of the run. Evaluation has its own folder, so that it leaves a training run in output_dir
-  // unchanged.
+  // The folder of the run. Evaluation has its own folder, so that it does not change a training run in
+  // output_dir.
   std::filesystem::path run_folder() const { return output_dir / (train ? "run" : "evaluation"); }
   std::filesystem::path recipe_file() const {
     return output_dir / (train ? "recipe.yaml" : "evaluation.yaml");

@@ -41,7 +41,7 @@ std::string error_with(std::vector<std::string> more) {
 }
 
 // The hyperparameters of a SageMaker job for question answering.
-TEST(HfScript, RunQaAsARecipe) {
+TEST(HfScript, RunQaIsTranslatedToARecipe) {
   const ScriptPlan plan = translate_script(Script::qa, {"--model_name_or_path",
                                                         "models/bert",
                                                         "--train_file",
@@ -111,7 +111,7 @@ TEST(HfScript, WarmupStepsOfZeroLeaveTheRatio) {
   EXPECT_EQ(by_steps.find("warmup_ratio"), std::string::npos);
 }
 
-TEST(HfScript, LimitsOfSamples) {
+TEST(HfScript, LimitsOfSamplesAreTranslated) {
   const ScriptPlan plan =
       translate_script(Script::qa, {"--model_name_or_path", "m", "--output_dir", "o", "--do_train",
                                     "--do_eval", "--train_file", "t", "--validation_file", "v",
@@ -231,7 +231,7 @@ TEST(HfScript, EveryTrainingArgumentIsNamed) {
   }
 }
 
-TEST(HfScript, Optimizers) {
+TEST(HfScript, OptimizersAreTranslated) {
   for (const auto& [name, type] : {std::pair("adamw_torch", "AdamW"),
                                    {"adamw_torch_fused", "AdamW"},
                                    {"sgd", "SGD"},
@@ -247,7 +247,7 @@ TEST(HfScript, Optimizers) {
               has_all("--optim adamw_bnb_8bit:", "adamw_torch_fused"));
 }
 
-TEST(HfScript, SchedulesAndTheirSettings) {
+TEST(HfScript, SchedulesAndTheirSettingsAreTranslated) {
   const Recipe lowest =
       recipe_with({"--lr_scheduler_type", "cosine_with_min_lr", "--learning_rate", "1e-4",
                    "--lr_scheduler_kwargs", R"({"min_lr": 1e-5})", "--warmup_steps", "0.1"});
@@ -266,7 +266,7 @@ TEST(HfScript, SchedulesAndTheirSettings) {
   EXPECT_THAT(error_with({"--warmup_steps", "1.5"}), has_all("--warmup_steps 1.5:", "whole number"));
 }
 
-TEST(HfScript, IntervalsAndEpochs) {
+TEST(HfScript, IntervalsAndEpochsAreTranslated) {
   const Recipe steps = recipe_with({"--max_steps", "250", "--logging_steps", "0.1", "--eval_strategy",
                                     "steps", "--save_steps", "0.5", "--num_train_epochs", "2.5"});
   EXPECT_EQ(steps.track.log_every, Interval(25));
@@ -286,7 +286,7 @@ TEST(HfScript, IntervalsAndEpochs) {
               has_all("--eval_strategy often:", "no, epoch or steps"));
 }
 
-TEST(HfScript, ValuesInTheSyntaxOfScripts) {
+TEST(HfScript, ValuesHaveTheSyntaxOfScripts) {
   const Recipe recipe =
       recipe_with({"--text_column_name", "\"words\"", "--seed=7", "--max_train_samples", "None",
                    "--label_column_name=", "--fp16", "FALSE", "--no_dataloader_pin_memory", "--report_to",
@@ -301,7 +301,7 @@ TEST(HfScript, ValuesInTheSyntaxOfScripts) {
   EXPECT_EQ(recipe_with({"--fsdp", "full_shard", "auto_wrap"}).training.strategy, "fsdp");
 }
 
-TEST(HfScript, OneJsonFile) {
+TEST(HfScript, AJsonFileReplacesTheFlags) {
   const TempFolder folder;
   const std::filesystem::path file = folder.path() / "arguments.json";
   write_file_atomic(file,
@@ -318,7 +318,7 @@ TEST(HfScript, OneJsonFile) {
               has_all(file.string() + ":", "must be the only argument"));
 }
 
-TEST(HfScript, TasksOfGlueInAnySpelling) {
+TEST(HfScript, GlueTasksMayHaveAnySpelling) {
   const auto task = [](const std::string& name) {
     return translate_script(Script::glue, {"--model_name_or_path", "m", "--output_dir", "o", "--do_train",
                                            "--train_file", "t", "--task_name", name})
@@ -349,7 +349,7 @@ TEST(HfScript, ErrorsNameTheFlag) {
             "--seed 7: a (out/recipe.yaml:4:1), --seed 7");
 }
 
-TEST(HfScript, Refusals) {
+TEST(HfScript, UnsupportedFlagsAreRefused) {
   const std::vector<std::string> least = {"--model_name_or_path", "m", "--output_dir", "o"};
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.begin(), least.begin(), least.end());

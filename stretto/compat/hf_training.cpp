@@ -63,7 +63,7 @@ std::string use_interval(ScriptState& state, const IntervalFlags& flags, const s
   return strategy;
 }
 
-// The given one of several names of a flag.
+// Returns the name that the command line uses for a flag with several names.
 std::string evaluation_flag(const ScriptState& state) {
   return state.has("evaluation_strategy") && !state.has("eval_strategy") ? "evaluation_strategy"
                                                                          : "eval_strategy";

@@ -28,7 +28,7 @@ void hps_optimizer(const Value& section, ForeignConfig& config) {
            [&](const Value& value, const std::string& key) { same(value, "optimizer." + key, config); });
 }
 
-// The value is one number, or a list of two: for training and validation.
+// The value is a number, or a list of two numbers: for training and validation.
 void hps_batch_size(const Value& value, ForeignConfig& config) {
   if (value.node.kind == YamlNode::Kind::scalar) return same(value, "training.batch_size", config);
   if (value.node.kind != YamlNode::Kind::sequence || value.node.children.size() != 2)

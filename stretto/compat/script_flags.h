@@ -71,13 +71,12 @@ Flag setting(std::string name, const std::string& setting);
 Flag boolean(const std::string& name, const std::string& setting);
 // True sets the setting to this value; false has no effect.
 Flag if_true(const std::string& name, const std::string& setting, const std::string& value);
-// The flag is ignored with a note, or without one if it is a boolean that is false. `is_boolean`: the value
-// may be omitted.
+// Ignores the flag, with a note unless it is a boolean that is false. `is_boolean`: the value may be omitted.
 Flag ignored(const std::string& name, bool is_boolean, const std::string& reason);
-// The flag is an error unless its value is one of `harmless`, in any case.
+// Throws unless the flag's value is one of `harmless`, in any case.
 Flag refused(const std::string& name, bool is_boolean, const std::vector<std::string>& harmless,
              const std::string& reason);
-// The flag is read together with another one.
+// Marks the flag as read together with another one.
 Flag read_later(const std::string& name, bool is_boolean = false);
 Flag as_list(Flag flag);
 // Makes the value of a flag that is not a boolean optional.

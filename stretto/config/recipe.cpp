@@ -137,7 +137,7 @@ void DataConfig::fields(settings::Fields& field) {
       at_least(2).at_most(max_count));
   field(
       "pad_to_multiple_of", pad_to_multiple_of,
-      "packed batches are padded at their end to a multiple of so many tokens, so that the shapes of matrix products recur; 1: not at all",
+      "packed batches are padded at their end to a multiple of so many tokens, so that the shapes of matmuls recur; 1: not at all",
       at_least(1).at_most(4096).may_change_on_resume());
   field("cache", cache,
         "folder in which token ids are cached between runs; unset: cache/ in the output folder",
@@ -201,7 +201,7 @@ void TrainingConfig::fields(settings::Fields& field) {
       may_change_on_resume());
   field(
       "products", products,
-      "library of matrix products on CPU; auto: the fastest for the shapes of the model, measured once per processor; else aten, onednn (oneDNN also in fp32), mkl (MKL's bf16 weight gradients) or stretto (its own, with AVX-512), where it is usable",
+      "matmul library on CPU; auto: the fastest for the shapes of the model, measured once per processor; else aten, onednn (oneDNN also in fp32), mkl (MKL's bf16 weight gradients) or stretto (its own, with AVX-512), where it is usable",
       may_change_on_resume());
   field(
       "deterministic", deterministic,

@@ -49,7 +49,7 @@ TEST(Recipe, DefaultsAreResolved) {
   EXPECT_EQ(parse("output: o\ndata: {cache: c}\n").data.cache, "c");
 }
 
-TEST(Recipe, OverridesWin) {
+TEST(Recipe, OverridesTakePrecedence) {
   const Recipe recipe = parse("optimizer:\n  lr: 1e-4\n", {"optimizer.lr=3e-5", "optimizer.betas=[0.8, 0.98]",
                                                            "output=runs/x", "training.max_steps=7"});
   EXPECT_EQ(recipe.optimizer.as<optim::AdamwOptions>().lr, 3e-5);
@@ -364,7 +364,7 @@ TEST(ProgramFields, ReplaceABundledSection) {
 TEST(ProgramFields, CannotTakeTheNameOfABundledSetting) {
   struct Taken {
     int64_t training = 1;
-    void fields(settings::Fields& field) { field("training", training, "mine"); }
+    void fields(settings::Fields& field) { field("training", training, "help"); }
   } settings;
   EXPECT_THAT([&] { parse_recipe("output: o\n", "r.yaml", {}, settings::fields_of(settings)); },
               ThrowsMessage<ConfigError>(

@@ -146,8 +146,8 @@ class QuestionReader {
   int64_t line_ = 0;
 };
 
-// Whether the content is JSON Lines, that is, its first line is an object that another one follows, or a row.
-// SQuAD's files are one object.
+// Whether the content is JSON Lines: its first line is a row, or an object that is followed by another one.
+// SQuAD's files consist of one object.
 bool holds_rows(std::string_view content) {
   while (!content.empty()) {
     const std::string_view line = trim(take_line(content));

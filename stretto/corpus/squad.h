@@ -32,8 +32,8 @@ struct QuestionSet {
   std::vector<Question> questions;
 
   // The number of questions without an answer. If there are any, the file is treated as SQuAD 2.0, else as
-  // 1.1. Its version and is_impossible do not decide, since conversions leave them in files of the other
-  // kind.
+  // 1.1. The fields version and is_impossible are ignored for this decision, because conversions leave them
+  // in files of the other kind.
   int64_t count_unanswerable() const;
 
   // Throws DataError with both places if an id occurs twice, since ids identify predictions.

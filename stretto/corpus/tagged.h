@@ -38,7 +38,7 @@ struct TaggedOptions {
   std::string tag = {};
   // The names of tags that are numbers in JSON Lines, by number.
   std::vector<std::string> tag_names = {};
-  bool numbers_are_names = false;  // without tag_names: a number is its own name; false: an error
+  bool numbers_are_names = false;  // without tag_names: a number is used as its name; false: an error
   // Tags are converted to this scheme.
   std::optional<TagScheme> scheme = {};
   bool require_tags = false;

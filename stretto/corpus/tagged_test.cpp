@@ -86,7 +86,7 @@ TEST(Tagged, TablesOfTextsAreRefused) {
   EXPECT_THAT([] { parse_tagged("sentence\tlabel\na good film\t1\nnot a good film\t0\n", "train.tsv"); },
               ThrowsMessage<DataError>(AllOf(HasSubstr("train.tsv:2: \"a good film\" is several words"),
                                              HasSubstr("expected one word per line"))));
-  EXPECT_NO_THROW(parse_tagged("New York\tB-LOC\nis\tO\nold\tO\n", "a.conll")) << "some words hold spaces";
+  EXPECT_NO_THROW(parse_tagged("New York\tB-LOC\nis\tO\nold\tO\n", "a.conll")) << "some words contain spaces";
   EXPECT_NO_THROW(parse_tagged("New York\tB-LOC\n\nLos Angeles\tB-LOC\n", "a.conll"));
 }
 

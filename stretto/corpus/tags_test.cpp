@@ -41,7 +41,7 @@ TEST(Tags, StrictSpansAreWellFormed) {
               ElementsAre(Span{0, 1, "A"}, Span{1, 3, "B"}));
 }
 
-TEST(Tags, EverySchemeReadsWhatItWrites) {
+TEST(Tags, EverySchemeIsReadBack) {
   std::mt19937 random(1);
   for (const char* name : {"IOB1", "IOB2", "IOE2", "IOBES", "BILOU"}) {
     const TagScheme scheme = parse_tag_scheme(name);

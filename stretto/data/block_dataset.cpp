@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t ignored_label = -100;
 
-// The id in the row after each row of `batch`, within its sequence.
+// Returns for each row of `batch` the id of the next row of its sequence.
 Tensor next_ids(const Batch& batch) {
   const Tensor &ids = batch.at("input_ids"), &cu_seqlens = batch.at("cu_seqlens");
   Tensor labels = at::full({ids.size(0)}, ignored_label, at::kLong);

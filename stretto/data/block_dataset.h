@@ -11,8 +11,8 @@ class Blocks;
 
 namespace stretto::data {
 
-// The blocks of a token corpus, or of a mixture of several, as samples for language models. It keeps nothing
-// per block: a run begins, and is resumed at any block, in time that does not depend on their number.
+// The blocks of a token corpus, or of a mixture of several, as samples for language models. It stores nothing
+// per block: the time in which a run begins, or is resumed at any block, does not depend on their number.
 class BlockDataset : public Dataset {
  public:
   // Batches are padded to multiples of pad_to_multiple_of tokens. REQUIRES: pad_to_multiple_of > 0.
@@ -25,12 +25,11 @@ class BlockDataset : public Dataset {
   int32_t block_size() const override;
   std::string fingerprint() const override;
 
-  // A packed batch (see Batch) with a sequence per document of a block, whose positions begin at 0, and
-  // labels [T]: for each token the one that follows it in its sequence, and -100, which losses ignore, for
-  // the last ones, for padding and for tokens before Block::first_predicted. samples, places: of the block.
-  // sample_ids and count are those of blocks; cu_samples [B + 1]: the row where each block begins, and where
-  // the last one ends.
-  // Throws DataError where the corpus is damaged.
+  // Packs blocks (see Batch): each document of a block is a sequence, whose positions begin at 0. labels [T]
+  // contain for each token the next token of its sequence. They are -100, which losses ignore, for the last
+  // token of a sequence, for padding and for tokens before Block::first_predicted. samples, places,
+  // sample_ids and count refer to blocks; cu_samples [B + 1] contains the row where each block begins, and
+  // where the last one ends. Throws DataError if the corpus is damaged.
   Batch pack(std::span<const int64_t> blocks) const override;
 
  private:

@@ -13,8 +13,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Blocks of 4 tokens, numbered throughout, the last one shorter; every block has a document that begins at
-// its third token.
+// Blocks of 4 tokens, which are numbered across blocks; the last block may be shorter. In every block a
+// document begins at the third token.
 class NumberedBlocks : public token_corpus::Blocks {
  public:
   explicit NumberedBlocks(int64_t tokens, int32_t first_predicted = 0)
@@ -60,7 +60,7 @@ TEST(BlockDataset, PacksDocumentsAsSequencesWithTheNextTokensAsLabels) {
   EXPECT_EQ(dataset.pack({}).count, 0);
 }
 
-// The third token of the first block is the first of a document, and not predicted in any case.
+// The third token of the first block is the first of a document, so it is not predicted either.
 TEST(BlockDataset, TokensOfContextAreNotPredicted) {
   const BlockDataset dataset(std::make_shared<NumberedBlocks>(8, /*first_predicted=*/3));
   EXPECT_THAT(values(dataset.pack(std::vector<int64_t>{0, 1}), "labels"),
@@ -97,7 +97,7 @@ TEST(BlockDataset, TimeAndMemoryDoNotDependOnTheNumberOfBlocks) {
     resumed.resume(state);
     EXPECT_EQ(resumed.batch().samples.size(), 16);
     EXPECT_EQ(resumed.steps_left(1), count / 16 - 31'250'000);
-    // Another batch size takes the rest of the order.
+    // Another batch size continues with the remaining samples in the same order.
     BatchOptions larger = options;
     larger.global_batch_size = 32;
     larger.max_tokens *= 2;

@@ -33,7 +33,7 @@ struct CollatorForSeq2Seq {
   Batch operator()(std::span<const Sample> samples) const;
 };
 
-// Does the same as CollatorForLongestSequence, for causal language models: labels are the input_ids, with
+// Like CollatorForLongestSequence, for causal language models: labels are the input_ids, with
 // label_pad_token_id in the padding. For masked language models, call mask_tokens in the step.
 struct CollatorForLanguageModeling {
   CollatorForLongestSequence padding = {};
@@ -59,10 +59,11 @@ struct MaskedTokens {
 
 // Chooses tokens for masked language modeling (Devlin et al. 2019). The treatment of a token is a function of
 // `key`, its sample and its index among the sample's tokens that may be chosen, and thus independent of
-// ranks, batches and padding. In a step:
+// ranks, batches and padding. `key` must differ between epochs and be the same in all evaluations, as in a
+// step:
 //   mask_tokens(batch.at("input_ids"), batch.sample_ids, context.forward.key, masking)
-// where the key differs between epochs and is the same in all evaluations. input_ids: [B, T] int64. Throws
-// ConfigError for options out of range, ShapeError if there are not as many sample ids as sequences.
+// input_ids: [B, T] int64. Throws ConfigError for options out of range, ShapeError if there are not as many
+// sample ids as sequences.
 MaskedTokens mask_tokens(const Tensor& input_ids, std::span<const int64_t> sample_ids, uint64_t key,
                          const TokenMasking& masking);
 

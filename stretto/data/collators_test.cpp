@@ -39,7 +39,7 @@ TEST(Collators, PadToTheLongestSequence) {
 }
 
 // Masks, types and other tensors of the samples are kept.
-TEST(Collators, KeepWhatSamplesHave) {
+TEST(Collators, KeepOtherTensorsOfSamples) {
   std::vector<Sample> full = samples;
   for (Sample& sample : full) {
     sample["attention_mask"] = at::zeros_like(sample.at("input_ids"));
@@ -116,8 +116,7 @@ TEST(MaskTokens, ChoosesAndReplacesByItsShares) {
   EXPECT_NEAR(count(now == 4) / total, 0.8, 0.02);
   EXPECT_NEAR(count(now == tokens.masked_select(chosen)) / total, 0.1, 0.02);
   EXPECT_FALSE(at::equal(mask_tokens(tokens, samples, 8, masking).labels, masked.labels)) << "another epoch";
-  EXPECT_TRUE(at::equal(tokens.select(1, 0), at::full({100}, 2, at::kLong)))
-      << "its argument is left as it is";
+  EXPECT_TRUE(at::equal(tokens.select(1, 0), at::full({100}, 2, at::kLong))) << "its argument is unchanged";
 }
 
 // The same tokens are chosen in another batch with other padding.

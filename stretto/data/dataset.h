@@ -33,15 +33,15 @@ class Dataset {
   // The sum of all lengths. The default adds them up.
   virtual int64_t total_length() const;
 
-  // The length of all samples except for shorter ones, of a dataset whose fingerprint() covers the lengths; 0
-  // for other datasets. With it, no time is spent per sample, neither at the start of a run nor when it is
-  // saved.
+  // The length of all samples except for shorter ones, for a dataset whose fingerprint() covers the lengths;
+  // 0 for other datasets. If it is set, no time is spent per sample, neither at the start of a run nor when
+  // it is saved.
   virtual int32_t block_size() const { return 0; }
 
   // Identifies the contents: equal for equal data on every rank and in every run. A run is resumed only on
-  // data of the same fingerprint. The default is a hash of all tensors, for which every sample is packed once
-  // per process; a dataset that knows its contents at lower cost, or whose samples are drawn at random,
-  // overrides it.
+  // data with the same fingerprint. The default is a hash of all tensors, for which every sample is packed
+  // once per process. Override it if the contents can be identified at lower cost, or if samples are drawn at
+  // random.
   virtual std::string fingerprint() const;
 
   // Whether batches are padded to their longest sample: batches then consist of samples of similar length.

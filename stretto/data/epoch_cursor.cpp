@@ -69,7 +69,7 @@ int64_t EpochCursor::steps_left(double epochs) const {
   if (epoch_ > whole) return 0;
   if (epoch_ == whole && !rest_)
     return std::max<int64_t>(batches_of_part(batches_.batches(whole)) - batch_, 0);
-  if (epoch_ == whole) {  // the batches of the rest have another size
+  if (epoch_ == whole) {  // the remaining batches have another size
     const double done = static_cast<double>(samples_taken_) / static_cast<double>(batches_.dataset().size());
     const double left = static_cast<double>(batches_now() - batch_) * (part - done) / (1 - done);
     return std::max<int64_t>(static_cast<int64_t>(std::ceil(left - 1e-9)), 0);

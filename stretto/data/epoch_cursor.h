@@ -17,8 +17,8 @@ namespace stretto::data {
 // is used once. Not thread-safe.
 class EpochCursor {
  public:
-  // Constructs it at the start of epoch 0. `dataset` must outlive it; messages call it `name`. Throws as
-  // GlobalBatches does.
+  // Constructs it at the start of epoch 0. `dataset` must outlive it; messages call it `name`. Throws like
+  // GlobalBatches.
   EpochCursor(const Dataset& dataset, const BatchOptions& options, std::string name = "the data set");
 
   int64_t epoch() const { return epoch_; }  // the epoch of the next batch, from 0
@@ -58,8 +58,8 @@ class EpochCursor {
   GlobalBatches batches_;
   std::string name_;
   int64_t epoch_ = 0;
-  int64_t batch_ = 0;          // of the epoch, or of its rest
-  int64_t samples_taken_ = 0;  // of the epoch
+  int64_t batch_ = 0;          // in the epoch, or in the rest of it
+  int64_t samples_taken_ = 0;  // in the epoch
   std::optional<Rest> rest_;
 };
 

@@ -114,7 +114,8 @@ TEST(EpochCursor, ResumesAtTheSameSample) {
           ASSERT_EQ(resumed.epoch(), 2);
           EpochCursor next(dataset, after);
           rest_of_epoch(next), rest_of_epoch(next);
-          ASSERT_EQ(rest_of_epoch(resumed), rest_of_epoch(next)) << "later epochs do not remember";
+          ASSERT_EQ(rest_of_epoch(resumed), rest_of_epoch(next))
+              << "later epochs do not depend on the options before";
           const auto batch = cursor.batch().samples;
           taken.insert(taken.end(), batch.begin(), batch.end());
           cursor.advance();

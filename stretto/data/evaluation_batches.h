@@ -28,9 +28,9 @@ class EvaluationBatches {
 
   const SampleLengths lengths_;
   const int64_t micro_batches_;
-  std::map<int32_t, int64_t> first_;  // the first index in the order of each length that occurs
+  std::map<int32_t, int64_t> first_;  // the index in the order of the first sample of each length that occurs
   Dealer dealer_;
-  int64_t done_ = 0;  // micro-batches
+  int64_t done_ = 0;  // the number of micro-batches returned
 };
 
 }  // namespace stretto::data

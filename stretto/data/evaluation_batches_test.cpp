@@ -56,7 +56,7 @@ TEST(EvaluationBatches, EqualThoseOfOneGlobalBatch) {
   }
 }
 
-TEST(EvaluationBatches, AreMadeAMillionSamplesAtATime) {
+TEST(EvaluationBatches, AreComputedAMillionSamplesAtATime) {
   const OfManyLengths dataset(2'500'001);
   for (const int rank : {0, 2}) {
     size_t parts = 0;

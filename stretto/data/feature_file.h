@@ -25,7 +25,7 @@ class FeatureRows {
 };
 
 // Samples in a memory-mapped file with a checksum. The file is little-endian; it is written once, under a
-// name derived from its source, and never changed.
+// name derived from its source, and never modified.
 class FeatureFile {
  public:
   // Maps `path` and checks its sizes and checksum. Throws DataError if the samples do not have `rows` rows,
@@ -38,8 +38,8 @@ class FeatureFile {
     std::string items;  // the noun for the items: "texts"
   };
 
-  // The samples of `items` items: maps the file at `path` if an earlier run wrote it; otherwise write()
-  // creates it first, with a progress bar.
+  // Returns the samples of `items` items: maps the file at `path` if an earlier run wrote it; otherwise
+  // write() creates it first, with a progress bar.
   static FeatureFile cached(const std::filesystem::path& path, int64_t rows, int64_t items,
                             const Source& source, const Encode& encode);
 

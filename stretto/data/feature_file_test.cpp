@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Two samples of two rows: {item}, {}.
+// Writes two samples of two rows: {item}, {}.
 void write_two(const std::filesystem::path& path) {
   FeatureFile::write(path, 2, 2, [](int64_t item, FeatureRows& samples) {
     const int32_t value[] = {static_cast<int32_t>(item)};
@@ -70,7 +70,7 @@ TEST(FeatureFile, IsWrittenOnceAndThenRead) {
   EXPECT_THROW(cached(2), DataError);
 }
 
-// Offsets that point outside of the file, with a valid checksum.
+// The offsets point outside the file, whose checksum is valid.
 TEST(FeatureFile, ForgedOffsetsAreRefused) {
   const TempFolder folder;
   const auto path = folder.path() / "x.texts";

@@ -3,7 +3,7 @@
 namespace stretto::data {
 namespace {
 
-// A budget of tokens is a number of blocks.
+// Converts a budget of tokens to a number of blocks.
 SamplerOptions by_count(SamplerOptions order, int64_t samples) {
   order.max_tokens = 0;
   order.global_batch_size = samples;

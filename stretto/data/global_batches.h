@@ -16,8 +16,8 @@ struct BatchOptions {
   int64_t global_batch_size = 1;  // samples per global batch; not used under max_tokens
   int64_t max_tokens = 0;         // > 0: maximum tokens per rank and micro-batch, on average over the ranks
   int64_t batch_size = 0;         // samples per rank and micro-batch at most; 0: see below
-  int64_t grad_accumulation_steps = 1;  // micro-batches per global batch where batch_size is 0 or same_parts
-  // A global batch has world_size x grad_accumulation_steps micro-batches, which depend on that product only;
+  int64_t grad_accumulation_steps = 1;  // micro-batches per global batch if batch_size is 0 or same_parts
+  // A global batch has world_size x grad_accumulation_steps micro-batches, which depend only on that number;
   // each rank takes consecutive ones.
   bool same_parts = false;
   int world_size = 1;

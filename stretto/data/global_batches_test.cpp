@@ -122,7 +122,7 @@ TEST(Packing, SequencesFollowEachOther) {
   EXPECT_EQ(values("position_ids"), (Values{0, 1, 2, 0}));
   EXPECT_EQ(values("samples"), (Values{4, 4, 4, 2}));
   EXPECT_EQ(values("places"), (Values{0, 1, 2, 0}));
-  EXPECT_TRUE(batch.at("places").is_same(batch.at("position_ids"))) << "no memory of their own";
+  EXPECT_TRUE(batch.at("places").is_same(batch.at("position_ids"))) << "no separate memory";
   EXPECT_EQ(values("cu_seqlens"), (Values{0, 3, 3, 4}));
   EXPECT_EQ(pack_sequences({}).count, 0);
 }

@@ -68,7 +68,7 @@ class Pairs : public Dataset {
   bool older_;
 };
 
-TEST(Identity, PlacesThatAreThePositionsChangeNoFingerprint) {
+TEST(Identity, PlacesThatEqualThePositionsDoNotChangeTheFingerprint) {
   EXPECT_EQ(Pairs(false).fingerprint(), Pairs(true).fingerprint());
 }
 

@@ -28,7 +28,7 @@ struct MisplacedAnswer {
   std::string found;  // the text at answer_start
 };
 
-// The misplaced ones among the first answers of the questions, on which models are trained.
+// Returns the misplaced answers among the first answers of the questions, which models are trained on.
 std::vector<MisplacedAnswer> find_misplaced_answers(const corpus::QuestionSet& questions);
 
 // Questions with windows of their contexts, ready to be packed. A sample is a question with one window: [CLS]

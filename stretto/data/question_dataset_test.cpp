@@ -52,7 +52,7 @@ TEST(QuestionDataset, WindowsMarkTheAnswerThatTheyContain) {
   EXPECT_EQ(dataset.question(1), 0);
 }
 
-TEST(QuestionDataset, AnswersInsideOfTokensAndAfterOtherLetters) {
+TEST(QuestionDataset, AnswersInsideTokensAndAfterOtherLetters) {
   const Asking asking;
   // Offsets are code points; the answer "b" is a part of the word "bx".
   const auto set = one_question("q", "\xC3\xA9 bx c", {{"b", 2}});
@@ -78,7 +78,7 @@ TEST(QuestionDataset, UnanswerableQuestionsPointToTheFirstToken) {
   EXPECT_EQ(asking.dataset(one_question("q", "", {}), {.max_length = 16, .doc_stride = 2}).size(), 1);
 }
 
-TEST(QuestionDataset, TheCacheIsOfTheseQuestions) {
+TEST(QuestionDataset, TheCacheBelongsToTheseQuestions) {
   const Asking asking;
   const auto first =
       asking.dataset(one_question("q", "a b", {{"a", 0}}), {.max_length = 16, .doc_stride = 2});

@@ -22,13 +22,13 @@ struct Columns {
 struct ReadOptions {
   Columns columns = {};
   ProblemType problem = ProblemType::single_label_classification;
-  // Multi-label: what separates the classes in a column of text; JSON Lines may have lists.
+  // Multi-label: the separator of classes in a column of text; JSON Lines may have lists.
   std::string label_separator = ",";
-  // The expected labels, such as those of the model or of the training file. nullptr: those found in the
-  // file, numbers ordered by value, other labels by their bytes.
+  // The expected labels, such as those of the model or of the training file. nullptr: the labels in the file,
+  // numbers ordered by value, other labels by their bytes.
   const LabelSet* labels = nullptr;
-  // False: a file without the label column, or with that column empty (or -1) in all rows, gives rows without
-  // labels.
+  // If false, a file without the label column, or with that column empty (or -1) in all rows, gives rows
+  // without labels.
   bool require_labels = false;
   corpus::Encoding encoding = corpus::Encoding::utf8;
   OptionNames names = {};

@@ -23,8 +23,8 @@ class NumberReader : public LabelColumn {
   int64_t first_missing_ = 0, first_given_ = 0;  // lines; 0: none
 };
 
-// Multi-label: a list, or a text in which `separator` stands between the classes. An empty one is a row
-// without any of the classes, unless all rows are empty: then they have no labels.
+// Multi-label: a list, or a text in which `separator` separates the classes. An empty value is a row without
+// classes; if all rows are empty, they have no labels.
 class ClassListReader : public LabelColumn {
  public:
   ClassListReader(std::string file, const LabelSet* expected, std::string separator)

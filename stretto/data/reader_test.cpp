@@ -63,7 +63,7 @@ TEST(Reader, PairsOfGlue) {
   EXPECT_THAT(mrpc.labels.names(), ElementsAre("1"));
 }
 
-TEST(Reader, HeaderlessTsvGoesByTheNumberOfColumns) {
+TEST(Reader, HeaderlessTsvIsReadByTheNumberOfColumns) {
   EXPECT_EQ(read("a.txt", "good\nbad\n").rows[1].text, "bad");
   const Table two = read("b.tsv", "good film\t1\nbad film\t0");
   ASSERT_EQ(two.rows.size(), 2u);
@@ -270,7 +270,7 @@ TEST(Reader, OtherSeparatorsAreNamed) {
   EXPECT_EQ(read("a.txt", "well, yes; no\n").rows[0].text, "well, yes; no");
 }
 
-TEST(Reader, BytesThatAreNoTextAreNamed) {
+TEST(Reader, BytesThatAreNotTextAreNamed) {
   const std::string latin1 = "text,label\nfine,1\ncaf\xE9,0\n";
   EXPECT_THAT(failure("a.csv", latin1),
               AllOf(HasSubstr("a.csv:3: byte 0xe9"), HasSubstr("set encoding: latin-1")));

@@ -46,8 +46,8 @@ struct Table {
   std::string name;     // the file, for messages
   std::string columns;  // the columns that were read: "text = Text, label = Label (named columns)"
   std::vector<TextRow> rows;
-  ProblemType problem = ProblemType::single_label_classification;  // what its labels are
-  LabelSet labels;  // empty where the rows have none and no set was given, and for numbers
+  ProblemType problem = ProblemType::single_label_classification;  // the kind of its labels
+  LabelSet labels;  // empty for numbers, and if the rows have none and no set was given
   bool has_pairs = false;
   bool has_labels = false;
 };

@@ -122,7 +122,7 @@ TEST(Sampler, EpochsAndSeedsDiffer) {
   EXPECT_LT(same, 3);
 }
 
-TEST(Sampler, SamplesOfABatchAreAlikeInLength) {
+TEST(Sampler, SamplesOfABatchHaveSimilarLengths) {
   const auto lengths = random_lengths(3200);  // 1 to 60 tokens; two windows of 50 x 32
   const Sampler sampler(lengths_of(lengths), {.seed = 1, .global_batch_size = 32});
   int64_t ascending = 0;
@@ -170,7 +170,7 @@ TEST(Sampler, WindowsDivideTheOrder) {
   }
 }
 
-TEST(Sampler, WithoutShufflingTheOrderIsTheDatasets) {
+TEST(Sampler, WithoutShufflingTheOrderEqualsTheDatasets) {
   const auto lengths = random_lengths(10);
   const Sampler sampler(lengths_of(lengths), {.global_batch_size = 4, .shuffle = false, .window = 2});
   EXPECT_THAT(epoch_of(sampler, 7),

@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// Sample i: the i + 1 numbers from 0, a label for each, and i.
+// Sample i consists of the i + 1 numbers from 0, a label for each, and i.
 class Counting : public SampleDataset {
  public:
   Counting() : SampleDataset(std::vector<int32_t>{1, 2, 3}) {}
@@ -48,7 +48,7 @@ TEST(Samples, EveryDimensionIsPadded) {
       at::equal(x, at::tensor({1.f, 1.f, 1.f, 7.f, 7.f, 7.f, 1.f, 7.f, 7.f, 1.f, 7.f, 7.f}).view({2, 2, 3})));
 }
 
-TEST(Samples, MismatchedOnesAreNamed) {
+TEST(Samples, MismatchedSamplesAreNamed) {
   const std::vector<Sample> lacking = {{{"x", at::ones({1})}}, {}};
   EXPECT_THAT([&] { pad_and_stack(lacking); },
               ThrowsMessage<DataError>(HasSubstr("sample 1 of the batch has no tensor \"x\"")));

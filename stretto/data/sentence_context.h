@@ -14,8 +14,8 @@ struct ContextOptions {
 };
 
 // Encodes sentence `index` with its context as one sequence. If that does not fit, the farthest words of the
-// side with more tokens are dropped first. Only tokens of the sentence's own words have a word id. Returns
-// nullopt if the sentence alone has more than `max_length` tokens, including special ones.
+// side with more tokens are dropped first. Only tokens of the sentence itself have a word id. Returns nullopt
+// if the sentence alone has more than `max_length` tokens, including special ones.
 std::optional<text::Encoding> encode_in_context(const corpus::TaggedCorpus& corpus, int64_t index,
                                                 const ContextOptions& options,
                                                 const text::Tokenizer& tokenizer, size_t max_length);

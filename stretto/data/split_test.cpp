@@ -59,7 +59,7 @@ void check_parts(const std::vector<MicroBatches>& ranks, const std::vector<int64
 }
 
 // In packed batches, no micro-batch is much larger than the others.
-TEST(Split, MicroBatchesAreAlikeInTokensWhereNothingIsPadded) {
+TEST(Split, MicroBatchesHaveSimilarTokensWithoutPadding) {
   for (const size_t count : {8u, 63u, 64u, 130u}) {
     const auto lengths = lengths_up_to(50, count);
     const auto batch = first_samples(count);

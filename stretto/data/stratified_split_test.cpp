@@ -16,7 +16,8 @@ using ::testing::ThrowsMessage;
 
 TEST(StratifiedSplit, HasTheSameShareOfEachLabel) {
   std::vector<int64_t> labels;
-  for (int64_t i = 0; i < 100; ++i) labels.push_back(i < 80 ? 0 : i < 95 ? 1 : 2);  // sorted: 80, 15, 5
+  // sorted: 80, 15 and 5 samples
+  for (int64_t i = 0; i < 100; ++i) labels.push_back(i < 80 ? 0 : i < 95 ? 1 : 2);
   const Split split = stratified_split(labels, 0.2, 7);
   EXPECT_EQ(split.train.size(), 80u);
   EXPECT_EQ(split.validation.size(), 20u);

@@ -7,9 +7,9 @@
 
 namespace stretto::data {
 
-// Some samples of another dataset, in a given order. Batches keep the identity (sample ids) that samples have
-// there. A sample may be named several times: its copies in one batch are dropped out independently, as rows
-// are in transformers; copies in different batches of an epoch have the same masks.
+// Some samples of another dataset, in a given order. Batches keep the samples' ids in that dataset. A sample
+// may be selected several times: its copies in one batch have different dropout masks, like rows in
+// transformers; copies in different batches of an epoch have the same masks.
 class Subset : public Dataset {
  public:
   // Sample i is sample samples[i] of `whole`, which must outlive this object. Throws ConfigError for an index

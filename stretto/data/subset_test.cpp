@@ -46,8 +46,8 @@ class Sequences : public Dataset {
   }
 };
 
-// Dropout is keyed by the sample and the place in it.
-TEST(Subset, CopiesOfASampleInABatchHavePlacesOfTheirOwn) {
+// Dropout depends on the sample and the place in it.
+TEST(Subset, CopiesOfASampleInABatchHaveDifferentPlaces) {
   const Sequences whole;
   const Batch batch = Subset(whole, {1, 0, 1}).pack(std::vector<int64_t>{0, 1, 2});
   EXPECT_TRUE(at::equal(batch.at("samples"), at::tensor({1, 1, 1, 0, 0, 0, 1, 1, 1}, at::kLong)));

@@ -26,7 +26,7 @@ int64_t rows_of_sentences(const TaggedDatasetOptions& options) {
   return options.characters.empty() ? 3 : 5;
 }
 
-// The samples of one sentence.
+// Adds the samples of one sentence.
 void encode_sentence(const corpus::TaggedCorpus& corpus, int64_t index, const text::Tokenizer& tokenizer,
                      const TaggedDatasetOptions& options, const WordInputs& inputs, FeatureRows& samples) {
   const corpus::TaggedSentence& sentence = corpus.sentences[static_cast<size_t>(index)];

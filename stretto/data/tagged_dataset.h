@@ -18,7 +18,7 @@ namespace stretto::data {
 // The treatment of a sentence with more than max_length tokens.
 enum class LongSentences {
   cut,     // words beyond max_length are dropped
-  window,  // split into overlapping samples; a word is predicted in the one with most context around it
+  window,  // split into overlapping samples; a word is predicted in the sample with most context around it
   refuse   // DataError, which names the line
 };
 
@@ -29,8 +29,8 @@ struct TaggedDatasetOptions {
   // All tokens of a word have its tag (I- after the first token of B-); otherwise only the first token has
   // one.
   bool label_all_tokens = false;
-  std::string characters = {};             // text::Characters of models that read them; "": none
-  bool whole_words = false;                // for models that read words of several tokens as one
+  std::string characters = {};  // the characters of models that read them (text::Characters); "": none
+  bool whole_words = false;     // for models that read words of several tokens as one
   const text::Tokenizer* words = nullptr;  // gives the ids of words to read; null: none
   ContextOptions context = {};             // context of sentences that need no windows
   std::filesystem::path cache = {};
@@ -53,9 +53,9 @@ class TaggedDataset : public Dataset {
   int32_t length_of(int64_t sample) const override { return static_cast<int32_t>(ids(sample).size()); }
   std::string fingerprint() const override { return fingerprint_; }
 
-  // A batch of pack_words() with the features of the options. If the corpus has tags, it has labels [T]: tag
-  // ids, and -100 for tokens of words that are not predicted and, without label_all_tokens, for all but the
-  // first token of a word.
+  // Packs samples with pack_words(), with the features of the options. If the corpus has tags, the batch has
+  // labels [T]: tag ids, and -100 for tokens of words that are not predicted and, without label_all_tokens,
+  // for all but the first token of a word.
   Batch pack(std::span<const int64_t> samples) const override;
 
   bool has_tags() const { return has_tags_; }

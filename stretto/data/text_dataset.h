@@ -22,9 +22,9 @@ class TextDataset : public Dataset {
  public:
   // Tokenises `table`, or maps the file in `cache` that an earlier run wrote; its name is a hash of the
   // texts, the tokenizer and max_length. Encodings are truncated to max_length tokens, including special
-  // tokens. Throws ConfigError if max_length leaves no room for text, DataError if the cached file is not of
-  // these texts. Batches are padded to multiples of pad_to_multiple_of tokens. REQUIRES: pad_to_multiple_of >
-  // 0.
+  // tokens. Batches are padded to multiples of pad_to_multiple_of tokens. Throws ConfigError if max_length
+  // leaves no room for text, DataError if the cached file contains other texts. REQUIRES: pad_to_multiple_of
+  // > 0.
   TextDataset(const Table& table, const text::Tokenizer& tokenizer, int64_t max_length,
               const std::filesystem::path& cache, int64_t pad_to_multiple_of = 1,
               const OptionNames& names = {});

@@ -37,7 +37,7 @@ void check(const GenerationOptions& options, int64_t vocab_size, const OptionNam
   at_least("num_return_sequences", options.num_return_sequences, 1);
   const auto above_zero = [](double value) { return value > 0 && std::isfinite(value); };
   require(above_zero(options.temperature), names, "temperature", options.temperature,
-          "a number above 0; the most probable tokens are those without " + names("do_sample"));
+          "a number above 0; without " + names("do_sample") + " the most probable tokens are chosen");
   require(options.top_p > 0 && options.top_p <= 1, names, "top_p", options.top_p,
           "a probability above 0, at most 1");
   require(options.min_p >= 0 && options.min_p <= 1, names, "min_p", options.min_p,
@@ -59,9 +59,9 @@ void check(const GenerationOptions& options, int64_t vocab_size, const OptionNam
                       names("num_beams"), options.num_beams, names("do_sample"));
   }
   if (!options.do_sample && options.num_return_sequences > options.num_beams) {
-    throw ConfigError("{} {}: without {}, expected at most {}, of which there {} {}",
-                      names("num_return_sequences"), options.num_return_sequences, names("do_sample"),
-                      names("num_beams"), options.num_beams == 1 ? "is" : "are", options.num_beams);
+    throw ConfigError("{} {}: without {}, expected at most {}, which is {}", names("num_return_sequences"),
+                      options.num_return_sequences, names("do_sample"), names("num_beams"),
+                      options.num_beams);
   }
   for (const int32_t id : options.eos_token_id) {
     if (id < 0 || id >= vocab_size)

@@ -7,12 +7,13 @@ namespace stretto::kernels {
 namespace {
 
 template <class T>
-ActivationCall<T> activation_call(Curve curve, const Tensor& x, const Tensor& bias, const Tensor& factor) {
+ActivationCall<T> activation_call(Activation activation, const Tensor& x, const Tensor& bias,
+                                  const Tensor& factor) {
   if (x.dim() != 2) throw ShapeError("activation: x is {}; expected rows [T, C]", describe(x));
   require_sizes("activation: bias", bias, {x.size(1)});
   require_sizes("activation: factor", factor, x.sizes());
   ActivationCall<T> call = {};
-  call.curve = curve;
+  call.activation = activation;
   call.rows = x.size(0);
   call.width = x.size(1);
   call.in = memory_of<T>(x);
@@ -23,25 +24,25 @@ ActivationCall<T> activation_call(Curve curve, const Tensor& x, const Tensor& bi
 
 }  // namespace
 
-Tensor activate(Curve curve, const Tensor& x, const Tensor& bias, const Tensor& factor) {
+Tensor activate(Activation activation, const Tensor& x, const Tensor& bias, const Tensor& factor) {
   const Tensor out = at::empty_like(x);
   with_loop_type(x.scalar_type(), [&](auto number) {
     using T = decltype(number);
-    auto call = activation_call<T>(curve, x, bias, factor);
+    auto call = activation_call<T>(activation, x, bias, factor);
     call.out = memory_of<T>(out);
     activation_loop(call);
   });
   return out;
 }
 
-ActivationGradients activate_backward(Curve curve, const Tensor& grad, const Tensor& x, const Tensor& bias,
-                                      const Tensor& factor, const Tensor& bias_sum) {
+ActivationGradients activate_backward(Activation activation, const Tensor& grad, const Tensor& x,
+                                      const Tensor& bias, const Tensor& factor, const Tensor& bias_sum) {
   require_sizes("activation: gradient", grad, x.sizes());
   const ActivationGradients gradients = {at::empty_like(x),
                                          factor.defined() ? at::empty_like(factor) : Tensor()};
   with_loop_type(x.scalar_type(), [&](auto number) {
     using T = decltype(number);
-    auto call = activation_call<T>(curve, x, bias, factor);
+    auto call = activation_call<T>(activation, x, bias, factor);
     call.grad_out = memory_of<T>(grad);
     call.grad_in = memory_of<T>(gradients.x);
     call.grad_factor = memory_of<T>(gradients.factor);
@@ -53,28 +54,28 @@ ActivationGradients activate_backward(Curve curve, const Tensor& grad, const Ten
 
 namespace {
 
-Tensor curve_reference(Curve curve, const Tensor& in) {
-  switch (curve) {
-    case Curve::gelu:
+Tensor activation_reference(Activation activation, const Tensor& in) {
+  switch (activation) {
+    case Activation::gelu:
       return at::gelu(in);
-    case Curve::gelu_tanh:
+    case Activation::gelu_tanh:
       return at::gelu(in, "tanh");
-    case Curve::relu:
+    case Activation::relu:
       return at::relu(in);
-    case Curve::silu:
+    case Activation::silu:
       return at::silu(in);
-    case Curve::tanh:
+    case Activation::tanh:
       return at::tanh(in);
-    case Curve::sigmoid:
+    case Activation::sigmoid:
       return at::sigmoid(in);
   }
-  throw Error("activation: unknown curve {}", static_cast<int>(curve));
+  throw Error("activation: unknown function {}", static_cast<int>(activation));
 }
 
 }  // namespace
 
-Tensor activate_reference(Curve curve, const Tensor& x, const Tensor& bias, const Tensor& factor) {
-  const Tensor out = curve_reference(curve, bias.defined() ? x + bias : x);
+Tensor activate_reference(Activation activation, const Tensor& x, const Tensor& bias, const Tensor& factor) {
+  const Tensor out = activation_reference(activation, bias.defined() ? x + bias : x);
   return factor.defined() ? out * factor : out;
 }
 

@@ -10,10 +10,11 @@ namespace {
 
 class ActivationKernel : public ::testing::TestWithParam<Precision> {};
 
-constexpr Curve curves[] = {Curve::gelu, Curve::gelu_tanh, Curve::relu,
-                            Curve::silu, Curve::tanh,      Curve::sigmoid};
+constexpr Activation activations[] = {Activation::gelu, Activation::gelu_tanh, Activation::relu,
+                                      Activation::silu, Activation::tanh,      Activation::sigmoid};
 
-void compare(Curve curve, int64_t width, bool with_bias, bool with_factor, const Precision& wanted) {
+void compare(Activation activation, int64_t width, bool with_bias, bool with_factor,
+             const Precision& wanted) {
   at::manual_seed(width);
   const auto wide = wanted.dtype == at::kDouble ? at::kDouble : at::kFloat;
   const Tensor x = (at::randn({50, width}, at::kDouble) * 4).to(wanted.dtype);
@@ -23,11 +24,11 @@ void compare(Curve curve, int64_t width, bool with_bias, bool with_factor, const
   const auto leaf = [&](const Tensor& part) { return part.to(wide).detach().clone().requires_grad_(); };
   const Tensor reference_x = leaf(x), reference_bias = with_bias ? leaf(bias) : Tensor();
   const Tensor reference_factor = with_factor ? leaf(factor) : Tensor();
-  const Tensor reference = activate_reference(curve, reference_x, reference_bias, reference_factor);
+  const Tensor reference = activate_reference(activation, reference_x, reference_bias, reference_factor);
   reference.backward(grad.to(wide));
   const Tensor bias_sum = with_bias ? at::ones({width}, wide) : Tensor();
-  EXPECT_LT(difference(activate(curve, x, bias, factor), reference.detach()), wanted.tolerance);
-  const ActivationGradients found = activate_backward(curve, grad, x, bias, factor, bias_sum);
+  EXPECT_LT(difference(activate(activation, x, bias, factor), reference.detach()), wanted.tolerance);
+  const ActivationGradients found = activate_backward(activation, grad, x, bias, factor, bias_sum);
   EXPECT_LT(difference(found.x, reference_x.grad()), wanted.tolerance);
   if (with_factor) {
     EXPECT_LT(difference(found.factor, reference_factor.grad()), wanted.tolerance);
@@ -37,14 +38,15 @@ void compare(Curve curve, int64_t width, bool with_bias, bool with_factor, const
   }
 }
 
-TEST_P(ActivationKernel, EqualsReferenceForEveryCurve) {
+TEST_P(ActivationKernel, EqualsReferenceForEveryActivation) {
   for_each_target([] {
-    for (const Curve curve : curves) {
+    for (const Activation activation : activations) {
       for (const int64_t width : {1, 7, 64, 300}) {
-        SCOPED_TRACE("curve " + std::to_string(static_cast<int>(curve)) + ", width " + std::to_string(width));
-        compare(curve, width, true, false, GetParam());
-        compare(curve, width, false, false, GetParam());
-        compare(curve, width, true, true, GetParam());
+        SCOPED_TRACE("activation " + std::to_string(static_cast<int>(activation)) + ", width " +
+                     std::to_string(width));
+        compare(activation, width, true, false, GetParam());
+        compare(activation, width, false, false, GetParam());
+        compare(activation, width, true, true, GetParam());
       }
     }
   });
@@ -59,9 +61,9 @@ TEST(ActivationKernel, HugeValuesSaturate) {
   for_each_target([] {
     const Tensor x =
         at::tensor({-1e30, -3000., -300., -100., 100., 300., 3000., 1e30}, at::kFloat).view({1, -1});
-    for (const Curve curve : curves) {
-      SCOPED_TRACE("curve " + std::to_string(static_cast<int>(curve)));
-      const Tensor found = activate(curve, x, {}), wanted = activate_reference(curve, x, {});
+    for (const Activation activation : activations) {
+      SCOPED_TRACE("activation " + std::to_string(static_cast<int>(activation)));
+      const Tensor found = activate(activation, x, {}), wanted = activate_reference(activation, x, {});
       EXPECT_TRUE(at::allclose(found, wanted, 1e-6, 1e-8)) << found << wanted;
     }
   });
@@ -72,22 +74,22 @@ TEST(ActivationKernel, GeluIsAccurateEverywhere) {
   for_each_target([] {
     const Tensor x = at::linspace(-14, 14, 100001, at::kFloat).view({1, -1});
     const Tensor exact = at::gelu(x.to(at::kDouble));
-    const Tensor error = (activate(Curve::gelu, x, {}).to(at::kDouble) - exact).abs();
+    const Tensor error = (activate(Activation::gelu, x, {}).to(at::kDouble) - exact).abs();
     EXPECT_LT((error / (exact.abs() + 1e-30)).masked_select(x.gt(-5)).max().item<double>(), 3e-6);
     EXPECT_LT(error.max().item<double>(), 1e-6);
   });
 }
 
 TEST(ActivationKernel, RefusesMismatchedShapes) {
-  EXPECT_THROW(activate(Curve::gelu, at::ones({2, 3}), at::ones({4})), ShapeError);
-  EXPECT_THROW(activate(Curve::gelu, at::ones({3}), {}), ShapeError);
+  EXPECT_THROW(activate(Activation::gelu, at::ones({2, 3}), at::ones({4})), ShapeError);
+  EXPECT_THROW(activate(Activation::gelu, at::ones({3}), {}), ShapeError);
 }
 
 TEST(ActivationKernel, NonFiniteValuesPropagate) {
   for_each_target([] {
     const Tensor x = at::full({1, 9}, std::numeric_limits<float>::quiet_NaN());
-    for (const Curve curve : curves) {
-      EXPECT_TRUE(at::isnan(activate(curve, x, {})).all().item<bool>()) << static_cast<int>(curve);
+    for (const Activation activation : activations) {
+      EXPECT_TRUE(at::isnan(activate(activation, x, {})).all().item<bool>()) << static_cast<int>(activation);
     }
   });
 }

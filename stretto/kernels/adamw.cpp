@@ -41,7 +41,7 @@ void adamw_composite(const OptimizerRange& range, const Tensor& exp_avg, const T
 // Processes blocks, so that the bf16 copy is written while the weights are still in the cache.
 void adamw_float(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp_avg_sq,
                  const AdamwConstants<float>& c) {
-  constexpr int64_t at_once = 512;  // five buffers of this size lie in L1
+  constexpr int64_t at_once = 512;  // five buffers of this size fit into L1
   float *p = memory_of<float>(range.master), *g = memory_of<float>(range.grad);
   float *m = memory_of<float>(exp_avg), *v = memory_of<float>(exp_avg_sq);
   Bf16* copy = memory_of<Bf16>(range.compute);

@@ -31,7 +31,7 @@ struct IdleRow {
 void adamw_idle_rows(const OptimizerRange& table, const Tensor& exp_avg, const Tensor& exp_avg_sq,
                      int64_t width, std::span<const IdleRow> rows, std::span<const AdamwStep> steps);
 
-// Does the same as adamw() for these rows only, on the CPU.
+// Like adamw() for these rows only, on the CPU.
 void adamw_rows(const OptimizerRange& table, const Tensor& exp_avg, const Tensor& exp_avg_sq, int64_t width,
                 std::span<const int64_t> rows, const AdamwStep& step);
 

@@ -15,10 +15,11 @@ struct AttentionSequences {
   Tensor first_places;  // [B] int64: the place in its sample of each sequence's position 0
   bool causal = false;  // a query attends to keys up to its own position only
   bool queries_are_last = false;  // query i is at position i + keys - queries
-  int64_t window = 0;  // with causal: a query sees its own position and the window - 1 before; 0: all before
-  double scale = 0;    // the factor of scores; 0: 1 / sqrt(D)
-  // [keys] int64: the rows of k and v where the keys of the sequences are, which key_bounds counts; in the
-  // forward pass only. Undefined: key i is row i.
+  // with causal: a query attends to its own position and the window - 1 positions before it; 0: no limit
+  int64_t window = 0;
+  double scale = 0;  // the factor of scores; 0: 1 / sqrt(D)
+  // [keys] int64: the rows of k and v that contain the keys of the sequences; key_bounds counts these
+  // entries. For the forward pass only. Undefined: key i is row i.
   Tensor key_rows = {};
 };
 
@@ -38,7 +39,7 @@ struct AttentionGradients {
 // with its square.
 AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v,
                           const AttentionSequences& sequences, const Dropout& dropout);
-// The gradients are written to tensors of the same shapes, which may be columns of a wider tensor too.
+// The gradients are written to tensors of the same shapes, which may also be columns of a wider tensor.
 void attention_backward(const Tensor& grad, const AttentionResult& result, const Tensor& q, const Tensor& k,
                         const Tensor& v, const AttentionSequences& sequences, const Dropout& dropout,
                         const AttentionGradients& gradients);

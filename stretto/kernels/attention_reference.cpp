@@ -39,7 +39,7 @@ Tensor positions_of_queries(const AttentionSequences& sequences, int64_t queries
   const Tensor each = at::arange(queries, sequences.samples.options()).view({1, queries});
   const Tensor keys = lengths(sequences.key_bounds), first = keys - lengths(sequences.query_bounds);
   const Tensor all = each + (sequences.queries_are_last ? first : at::zeros_like(first)).view({-1, 1});
-  // Padding takes the last position, from which a window sees keys.
+  // Padding has the last position, whose window always contains a key.
   return at::minimum(all, (keys - 1).view({-1, 1}));
 }
 

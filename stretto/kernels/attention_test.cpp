@@ -78,7 +78,7 @@ TEST_P(AttentionKernel, EqualsReferenceForSomeOfTheQueries) {
   });
 }
 
-TEST_P(AttentionKernel, CausalQueriesSeeKeysUpToTheirPosition) {
+TEST_P(AttentionKernel, CausalQueriesAttendToKeysUpToTheirPosition) {
   const std::vector<int64_t> lengths = {1, 13, 2, 16, 17, 63, 64, 65, 200, 3};
   for_each_target([&] {
     for (const double p : {0.0, 0.3}) {
@@ -97,8 +97,8 @@ TEST_P(AttentionKernel, CausalQueriesSeeKeysUpToTheirPosition) {
   EXPECT_FALSE(at::allclose(before.slice(0, 40), after.slice(0, 40)));
 }
 
-// Windows below, at and above the sizes of tiles; a window that reaches over the sequence hides nothing.
-TEST_P(AttentionKernel, AWindowHidesKeysFarBefore) {
+// Windows below, at and above the sizes of tiles. A window longer than the sequence hides no key.
+TEST_P(AttentionKernel, AWindowHidesDistantKeys) {
   const std::vector<int64_t> lengths = {1, 13, 17, 63, 65, 200, 3};
   Inputs inputs = make_inputs(lengths, lengths, 2, 24, GetParam().dtype);
   inputs.sequences.causal = true;
@@ -116,7 +116,7 @@ TEST_P(AttentionKernel, AWindowHidesKeysFarBefore) {
   EXPECT_FALSE(at::equal(attention(inputs.q, inputs.k, inputs.v, inputs.sequences, {}).rows, all));
 }
 
-// Heads of queries share heads of keys; scores have a scale of their own.
+// Several heads of queries share a head of keys, and scores have a given scale.
 TEST_P(AttentionKernel, HeadsAreGroupedAndScoresScaled) {
   const std::vector<int64_t> lengths = {1, 13, 2, 65, 130};
   for_each_target([&] {
@@ -131,7 +131,7 @@ TEST_P(AttentionKernel, HeadsAreGroupedAndScoresScaled) {
   });
 }
 
-// Queries, keys and values as columns of one tensor, and their gradients likewise.
+// Queries, keys and values are columns of one tensor, and so are their gradients.
 TEST_P(AttentionKernel, RowsMayBeColumnsOfOneTensor) {
   const Inputs plain = make_inputs({9, 70}, {9, 70}, 2, 24, GetParam().dtype);
   const auto columns = [](const Tensor& all, int64_t part) {
@@ -151,8 +151,8 @@ TEST_P(AttentionKernel, RowsMayBeColumnsOfOneTensor) {
                         at::cat({of_parts.q.flatten(1), of_parts.k.flatten(1), of_parts.v.flatten(1)}, 1)));
 }
 
-// The last queries alone give the rows of all queries, with the same dropout.
-TEST_P(AttentionKernel, LastQueriesAreThoseOfAll) {
+// Computing the last queries alone gives the same rows as computing all queries, with the same dropout.
+TEST_P(AttentionKernel, LastQueriesEqualThoseOfAll) {
   for (const bool causal : {false, true}) {
     const std::vector<int64_t> lengths = {9, 130, 1};
     Inputs all = make_inputs(lengths, lengths, 2, 24, GetParam().dtype);

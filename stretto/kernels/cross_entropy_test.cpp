@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, CrossEntropyKernel,
                          ::testing::Values(Precision{at::kDouble, 1e-13}, Precision{at::kFloat, 1e-5},
                                            Precision{at::kBFloat16, 4e-3}));
 
-TEST(CrossEntropyKernel, HugeLogitsOverflowNothing) {
+TEST(CrossEntropyKernel, HugeLogitsDoNotOverflow) {
   for_each_target([] {
     const Tensor logits = at::tensor({1e30f, -1e30f, 0.f, 700.f, -700.f, 699.f}).view({2, 3});
     const Tensor labels = at::tensor({0, 0}, at::kLong);
@@ -53,7 +53,7 @@ TEST(CrossEntropyKernel, HugeLogitsOverflowNothing) {
 }
 
 // The result depends on differences of logits only, however large the logits are.
-TEST(CrossEntropyKernel, LargeLogitsLoseNothing) {
+TEST(CrossEntropyKernel, LargeLogitsLoseNoPrecision) {
   for_each_target([] {
     const Tensor small = at::tensor({0.f, 1.f, -2.f, 0.5f}).view({1, 4}), labels = at::tensor({2}, at::kLong);
     const CrossEntropy wanted = cross_entropy(small, labels, -100);

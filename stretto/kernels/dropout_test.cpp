@@ -39,7 +39,7 @@ TEST(Dropout, RowsDoNotDependOnTheirNeighbours) {
                         dropout_mask(last, 50, 0.1, 9, at::kFloat)[0]));
 }
 
-TEST(Dropout, NearlyCertainDropsDoNotTurnIntoNone) {
+TEST(Dropout, AProbabilityNearOneDoesNotDisableDropout) {
   const DropoutRows rows = {at::zeros({1}, at::kLong).expand({100}), at::arange(100), 1};
   EXPECT_EQ(dropout_mask(rows, 100, 1 - 1e-12, 3, at::kFloat).count_nonzero().item<int64_t>(), 0);
 }

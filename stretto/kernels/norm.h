@@ -4,11 +4,11 @@
 
 namespace stretto::kernels {
 
-// Dropout, residual and LayerNorm (Ba et al. 2016) of rows [T, C] in one pass over memory:
+// Computes dropout, residual and LayerNorm (Ba et al. 2016) of rows [T, C] in one pass over memory:
 //   sum = residual + dropout_before(x + bias)
 //   out = dropout_after(weight * (sum - mean) / sqrt(variance + eps) + offset)
-// Without an offset it is RMSNorm (Zhang & Sennrich 2019): the mean is taken to be 0. Without a weight there
-// is no norm, and only the sum is computed.
+// Without an offset it is RMSNorm (Zhang & Sennrich 2019), for which the mean is 0. Without a weight, only
+// the sum is computed.
 struct Norm {
   Tensor bias, residual;  // [C] and [T, C], or undefined
   Tensor weight, offset;  // [C], or undefined
@@ -23,21 +23,22 @@ struct NormResult {
   Tensor mean, rstd;  // [T] fp32 (fp64 for fp64)
 };
 
-// x [T, C] contiguous, of one type with everything in `norm`: fp32, fp64 or bf16 (computed in fp32), on CPU.
-// x is overwritten with the sum, where anything is added to it or dropped.
+// x [T, C]: contiguous, of the same dtype as all tensors in `norm`: fp32, fp64 or bf16 (computed in fp32), on
+// CPU. x is overwritten with the sum if anything is added to it or dropped.
 NormResult norm_rows(const Tensor& x, const Norm& norm);
 
 // Sums over rows of parameter gradients, in fp32 (fp64 for fp64), to which the backward pass adds.
 struct NormSums {
-  Tensor weight, offset;  // [C], undefined where there are none
+  Tensor weight, offset;  // [C]; each may be undefined
   Tensor bias;            // [C], undefined without a bias
 };
 
 struct NormGradients {
   Tensor residual;  // [T, C]; without a norm `grad` itself
-  Tensor x;  // [T, C], and of bias row by row; the residual's own tensor where nothing was dropped before
+  // [T, C], summed over rows it is the gradient of bias; the residual's tensor if nothing was dropped before
+  Tensor x;
 };
-// grad [T, C]: the gradient of the result; without a norm that is the sum, which need not be given then.
+// grad [T, C]: the gradient of the result. Without a norm the result is the sum, which may then be undefined.
 NormGradients norm_rows_backward(const Tensor& grad, const NormResult& result, const Norm& norm,
                                  const NormSums& sums);
 

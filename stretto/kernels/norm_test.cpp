@@ -78,8 +78,8 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, NormKernel,
                          ::testing::Values(Precision{at::kDouble, 1e-11}, Precision{at::kFloat, 1e-5},
                                            Precision{at::kBFloat16, 3e-2}));
 
-// What is normalised alone is not written to.
-TEST(NormKernel, AloneLeavesItsInput) {
+// If nothing is added or dropped, the input is not written to.
+TEST(NormKernel, NormAloneDoesNotChangeItsInput) {
   Norm norm;
   norm.weight = at::ones({4});
   const Tensor x = at::randn({3, 4}), before = x.clone();
@@ -91,7 +91,7 @@ TEST(NormKernel, AloneLeavesItsInput) {
   EXPECT_TRUE(at::allclose(x, before + 1));
 }
 
-TEST(NormKernel, RefusesWhatDoesNotFit) {
+TEST(NormKernel, MismatchesAreRefused) {
   Norm norm;
   norm.weight = norm.offset = at::ones({4}, at::kDouble);
   EXPECT_ANY_THROW(norm_rows(at::ones({3, 4}), norm));

@@ -67,7 +67,7 @@ TEST(Reduce, EqualsATenForEveryTypeOperationAndSize) {
   }
 }
 
-TEST(Reduce, NaNAndInfinityStay) {
+TEST(Reduce, NaNAndInfinityPropagate) {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN(),
                    infinity = std::numeric_limits<double>::infinity();
   for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf}) {

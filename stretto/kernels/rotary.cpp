@@ -8,7 +8,7 @@ namespace stretto::kernels {
 Tensor rotate(const Tensor& x, const Tensor& cosines, const Tensor& sines, bool back) {
   if (x.dim() != 3 || cosines.dim() != 2 || cosines.size(0) != x.size(0) || 2 * cosines.size(1) > x.size(2)) {
     throw ShapeError(
-        "rotary: x {} and cosines {} do not fit; [T, heads, D] and [T, at most D / 2] are needed",
+        "rotary: x {} and cosines {} do not match; expected [T, heads, D] and [T, at most D / 2]",
         describe(x), describe(cosines));
   }
   require_sizes("rotary: sines", sines, cosines.sizes());

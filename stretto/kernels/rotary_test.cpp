@@ -31,7 +31,7 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, RotaryKernel,
                          ::testing::Values(Precision{at::kDouble, 1e-14}, Precision{at::kFloat, 1e-6},
                                            Precision{at::kBFloat16, 1e-2}));
 
-TEST(RotaryKernel, RefusesWhatDoesNotFit) {
+TEST(RotaryKernel, MismatchesAreRefused) {
   const Tensor x = at::ones({3, 2, 8}), angles = at::ones({3, 4});
   EXPECT_NO_THROW(rotate(x, angles, angles));
   EXPECT_THROW(rotate(x, at::ones({3, 5}), at::ones({3, 5})), ShapeError);

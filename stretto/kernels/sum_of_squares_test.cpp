@@ -8,7 +8,7 @@
 namespace stretto::kernels {
 namespace {
 
-TEST(SumOfSquares, IsExactAndShowsNonFinite) {
+TEST(SumOfSquares, IsExactAndDetectsNonFiniteValues) {
   at::manual_seed(3);
   Tensor x = at::randn({1001});
   EXPECT_NEAR(sum_of_squares(x), x.to(at::kDouble).square().sum().item<double>(), 1e-9);

@@ -9,14 +9,15 @@
 
 namespace stretto::launch {
 
-// The time between SIGTERM and SIGKILL, and after that.
+// How the ranks are stopped.
 struct StopOptions {
-  std::chrono::milliseconds grace{60'000};  // to finish the step and save when the user ends the job
-  std::chrono::milliseconds failure_grace{
-      500};  // when a rank has failed: the others cannot continue without it
-  std::chrono::milliseconds death_patience{
-      60'000};        // after SIGKILL, before the launcher stops waiting for a rank
-  int exit_code = 0;  // the launcher's if a signal ended the job and all ranks exited with 0
+  // The time between SIGTERM and SIGKILL: if the user ends the job, for ranks to finish the step and save; if
+  // a rank has failed, because the others cannot continue without it.
+  std::chrono::milliseconds grace{60'000};
+  std::chrono::milliseconds failure_grace{500};
+  // The time after SIGKILL until the launcher stops waiting for a rank.
+  std::chrono::milliseconds death_patience{60'000};
+  int exit_code = 0;  // exit code of the launcher if a signal ended the job and all ranks exited with 0
 };
 
 // "0.5 s", "60 s".

@@ -136,7 +136,7 @@ TEST_F(Launch, OutputOfAllRanksIsForwarded) {
   EXPECT_THAT(text("err"), AllOf(HasSubstr("err\n"), HasSubstr("[rank 1] err\n")));
 }
 
-TEST_F(Launch, LogsHoldLinesAndTheTerminalGetsRankZeroAndWarnings) {
+TEST_F(Launch, LogsContainAllLinesAndTheTerminalRankZerosAndWarnings) {
   LaunchOptions options = shell(
       "printf '\\rstep 1\\rstep 2\\n'; echo plain >&2; [ $RANK = 0 ] || echo '[rank 1] warning: low' >&2", 2);
   options.log_folder = here("a/logger_logs");

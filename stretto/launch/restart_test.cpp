@@ -30,7 +30,7 @@ LaunchOptions restarting(const std::string& script, int ranks, int max_restarts)
 using Restart = Launch;
 
 TEST_F(Restart, AFailedGroupIsRestartedAsAWhole) {
-  // Rank 1 fails in the first two starts; rank 0 would wait for ever.
+  // Rank 1 fails in the first two starts; rank 0 would wait forever.
   LaunchOptions options = restarting(
       "echo life $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS at $STRETTO_STORE $STRETTO_SECRET; [ $TORCHELASTIC_RESTART_COUNT = 2 ] && exit 0; ready=" +
           here("ready$TORCHELASTIC_RESTART_COUNT") +
@@ -48,7 +48,7 @@ TEST_F(Restart, AFailedGroupIsRestartedAsAWhole) {
     for (int life = 0; life < 3; ++life) {
       EXPECT_TRUE(lives[static_cast<size_t>(life)].starts_with(fmt::format("life {} of 3 at ", life))) << log;
     }
-    EXPECT_NE(lives[0].substr(7), lives[1].substr(7)) << "each life has a store and a secret of its own";
+    EXPECT_NE(lives[0].substr(7), lives[1].substr(7)) << "each start has a new store and a new secret";
   }
 }
 

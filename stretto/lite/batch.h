@@ -111,7 +111,7 @@ void for_each_tensor(T& value, const Visit& visit) {
   }
 }
 
-// The number of samples in a batch; nullopt if no part of it counts them. Throws DataError if its parts hold
+// The number of samples in a batch; nullopt if no part of it counts them. Throws DataError if its parts have
 // different numbers.
 template <class T>
 std::optional<int64_t> count_samples(T& value) {

@@ -134,13 +134,13 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
 }
 
 void Lite::choose_matmul_libraries(const torch::nn::Module& module, Precision precision) {
-  const parallel::MatmulOptions options = {.wish = session_->settings.products,
+  const parallel::MatmulOptions options = {.requested = session_->settings.products,
                                            .dtype = parallel::matmul_type(precision),
                                            .cache = user_cache_folder(),
-                                           .names = {{"wish", "LiteOptions::products"}}};
+                                           .names = {{"requested", "LiteOptions::products"}}};
   session_->products =
       std::make_unique<parallel::MatmulLibraries>(module, options, session_->mesh.group(Axes::stage));
-  log::info("products   {}", session_->products->describe());
+  log::info("matmul     {}", session_->products->describe());
 }
 
 lite::Model& Lite::find(const torch::nn::Module& module) {
@@ -259,7 +259,7 @@ double Lite::run_backward(const Tensor& loss, double weight, std::optional<doubl
   return mean;
 }
 
-// Throws for leaves of the graph that were added to a model after setup; warns about leaves outside of all
+// Throws for leaves of the graph that were added to a model after setup; warns about leaves outside all
 // models.
 void Lite::check_other_leaves(const std::vector<Tensor>& leaves) {
   for (const Tensor& leaf : leaves) {

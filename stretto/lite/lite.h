@@ -97,7 +97,7 @@ struct ClipOptions {
   double clip_val = 0;  // elements are clamped to [-clip_val, clip_val]; 0: no limit
 };
 
-// What Lite::save writes, and which checkpoints it keeps.
+// The files that Lite::save writes, and the checkpoints that it keeps.
 struct SaveOptions {
   int64_t step = 0;                                 // names the checkpoint: step-<N>
   nlohmann::json extra = nlohmann::json::object();  // returned by load()
@@ -145,8 +145,8 @@ class Lite {
   int world_size() const;
   bool is_global_zero() const { return global_rank() == 0; }
   at::Device device() const;
-  // All ranks, and groups of them along its axes. A Lite's ranks lie on Axes::data only: a program's own loop
-  // knows neither stages nor parts of a layer.
+  // All ranks, and groups of them along its axes. A Lite's ranks are on Axes::data only, because a program's
+  // own loop has neither stages nor parts of a layer.
   const Mesh& mesh() const;
 
   // --- set-up
@@ -191,7 +191,7 @@ class Lite {
 
   // Replaces loss.backward(). Afterwards parameter.grad() is, on every rank, the gradient of the whole global
   // batch. `loss`: the mean over this rank's batch, a scalar. It is weighted by the number of samples in the
-  // current batch; outside of a loop over a loader all ranks have equal weight, and a warning is logged once.
+  // current batch; outside a loop over a loader all ranks have equal weight, and a warning is logged once.
   // Gradients accumulate until zero_grad(), as in torch: a program that accumulates over several batches
   // divides its losses itself. Returns the mean loss over the global batch; under no_backward_sync this
   // rank's loss. `keep_graph`: as in torch.
@@ -203,7 +203,7 @@ class Lite {
   double backward(const Loss& loss, bool keep_graph = false);
 
   // During the lifetime of the guard, backward accumulates gradients without reducing them over ranks. The
-  // last backward before a step must run outside of the guard. With enabled = false the guard does nothing.
+  // last backward before a step must run outside the guard. With enabled = false the guard does nothing.
   class [[nodiscard]] NoSync {
    public:
     explicit NoSync(int* depth) : depth_(depth) {
@@ -300,8 +300,8 @@ class Lite {
   std::filesystem::path save(const std::filesystem::path& folder, const SaveOptions& options);
 
   // Loads a checkpoint, or the newest valid one in a folder of checkpoints, into the models and optimizers
-  // that were set up. Returns its `extra`; nullopt if the folder holds no checkpoint. Throws DataError if the
-  // checkpoint does not fit the model. Collective.
+  // that were set up. Returns its `extra`; nullopt if the folder contains no checkpoint. Throws DataError if
+  // the checkpoint does not fit the model. Collective.
   std::optional<nlohmann::json> load(const std::filesystem::path& folder);
 
   // Rank 0 writes a .safetensors file; all ranks wait. Throws IoError on all ranks. Collective.

@@ -53,7 +53,7 @@ class Loop {
   void set_autocast(at::ScalarType dtype) { autocast_dtype_ = dtype; }
   const std::optional<at::ScalarType>& autocast_dtype() const { return autocast_dtype_; }
 
-  // This rank's share of the current batch; nullopt outside of loops.
+  // This rank's share of the current batch; nullopt outside loops.
   const std::optional<BatchShare>& share() const { return share_; }
   // The number of the current batch in the epoch under Distribute::split; else 0.
   int64_t divided_batch() const { return current_ != nullptr && current_->divided ? current_->batches : 0; }

@@ -43,7 +43,7 @@ class Model {
   // --- one backward, in this order
 
   // Whether `loss` depends on this model. If so, prepares its gradients: dropped ones become zeros. Throws
-  // Error naming a parameter that no longer lies in the arena. Appends leaves of the graph that are not this
+  // Error naming a parameter that is no longer in the arena. Appends leaves of the graph that are not this
   // model's to `others`.
   bool takes_part(const Tensor& loss, std::vector<Tensor>& others);
   // Accumulates the next gradients with those since the last synchronising backward. `count`: the divisor of
@@ -85,7 +85,7 @@ class Model {
 
  private:
   struct Window {
-    bool open = false;            // holds gradients that were not reduced
+    bool open = false;            // contains gradients that were not reduced
     std::optional<double> count;  // of sums; nullopt for means
     uint64_t fingerprint = 0;     // of the parameters after its last backward
   };
@@ -103,7 +103,7 @@ class Model {
   std::optional<parallel::Backward> pass_;
   std::vector<uint8_t> used_;  // since gradients were last zeroed
   Window window_;
-  bool reduced_ = false;  // the buffer holds a gradient that is the same on all ranks
+  bool reduced_ = false;  // the buffer contains a gradient that is the same on all ranks
   double last_loss_ = 0;
   Tensor held_;  // the reduced gradient, kept while the next one is accumulated
 };

@@ -9,7 +9,7 @@
 
 namespace stretto::metrics {
 
-// One class against the rest. Zero for 0/0, as in scikit-learn.
+// The scores of one class against the rest. 0/0 is zero, as in scikit-learn.
 struct ClassScores {
   std::string label;
   double precision = 0;

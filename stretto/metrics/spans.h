@@ -15,7 +15,7 @@ namespace stretto::metrics {
 
 using TagSequences = std::span<const std::vector<std::string>>;
 
-// The counts of spans of a type. A span is correct if both its limits and its type are.
+// The counts of spans of a type. A span is correct if both its boundaries and its type are.
 struct SpanCounts {
   int64_t gold = 0;
   int64_t predicted = 0;

@@ -57,7 +57,7 @@ std::string first_ids(const std::vector<std::string>& ids) {
   return text + (ids.size() > 3 ? ", ..." : "");
 }
 
-// The values that the official script holds in dictionaries, for each question.
+// The values that the official script stores in dictionaries, for each question.
 struct Scored {
   bool answerable = false;
   bool predicted_text = false;

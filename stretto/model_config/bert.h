@@ -17,14 +17,15 @@ class ModelOutline;
 // The differences from BERT of a family that has another model_type.
 struct BertVariant {
   const char* model_type;
-  const char* class_name;    // what names of architectures begin with: "BertFor..."
+  const char* class_name;    // the prefix of architectures: "BertFor..."
   const char* encoder_name;  // the encoder in weight files: "bert."
-  // Sequence classification reads the pooled state of the first token; else its state through a layer of the
-  // head, with this activation.
+  // If set, sequence classification reads the pooled state of the first token; otherwise the state of the
+  // first token after a layer of the head with this activation.
   bool has_pooler = false;
   const char* head_activation = "tanh";
   bool positions_follow_padding = false;  // positions are numbered from pad_token_id + 1, else from 0
-  int64_t embedding_size = 0;  // its default, where it is a key of config.json; 0: it is hidden_size
+  // the default of the key embedding_size of config.json; 0: there is no such key, and it equals hidden_size
+  int64_t embedding_size = 0;
   // Defaults of config.json.
   int64_t vocab_size = 30522, pad_token_id = 0;
   int64_t hidden_size = 768, num_attention_heads = 12, intermediate_size = 3072;

@@ -9,7 +9,7 @@
 
 namespace stretto {
 
-// A field of a family's config.json: its key, the member that holds it (with its default), and its range. A
+// A field of a family's config.json: its key, the member that stores it (with its default), and its range. A
 // family names each field once, in a table:
 //   const std::vector<ConfigField<BertConfig>> fields = {
 //       {"hidden_size", &BertConfig::hidden_size, 1, max_width}, ...};
@@ -21,7 +21,7 @@ class ConfigField {
   // An integer from `least` to `most`.
   ConfigField(const char* key, Size member, int64_t least, int64_t most)
       : key_(key), member_(member), least_(least), most_(most) {}
-  // An integer from 0 to below the field `size`, which the table lists before.
+  // An integer from 0 to below the field `size`, which precedes it in the table.
   ConfigField(const char* key, Size member, Size size) : key_(key), member_(member), size_(size) {}
   // A number >= 0 and < `below`; by default a probability.
   ConfigField(const char* key, double Config::*member, double below = 1)
@@ -29,7 +29,7 @@ class ConfigField {
   ConfigField(const char* key, std::string Config::*member) : key_(key), member_(member) {}
   ConfigField(const char* key, bool Config::*member) : key_(key), member_(member) {}
 
-  // Throws ConfigError as ConfigJson::read. An absent key leaves the member as it is.
+  // Throws ConfigError like ConfigJson::read. If the key is absent, the member is not changed.
   void read(const ConfigJson& json, Config& config) const {
     std::visit([&](auto member) { read_to(json, config, config.*member); }, member_);
   }

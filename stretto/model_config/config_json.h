@@ -13,8 +13,8 @@ namespace stretto {
 // name.
 nlohmann::json read_config_json(const std::filesystem::path& file);
 
-// Reads a model's fields from a Hugging Face config.json. An absent or null key leaves the value as it is.
-// Each function throws ConfigError with the file, the key, what was found and what was expected.
+// Reads a model's fields from a Hugging Face config.json. If a key is absent or null, the value is not
+// changed. Each function throws ConfigError with the file, the key, what was found and what was expected.
 class ConfigJson {
  public:
   // `source`: the file, for messages. Both must outlive this object. Throws ConfigError if `json` is not an

@@ -31,7 +31,7 @@ const std::vector<ConfigField<Gpt2Config>>& gpt2_fields() {
   return table;
 }
 
-// A null in config.json stands for the default, which has no number.
+// A null in config.json means the default, which is not a number.
 const ConfigField<Gpt2Config> inner_field = {"n_inner", &Gpt2Config::n_inner, 1, max_width};
 
 // Alternative names that transformers also reads.

@@ -28,7 +28,7 @@ struct Gpt2Config {
   double initializer_range = 0.02;
   bool scale_attn_weights = true;
   bool scale_attn_by_inverse_layer_idx = false;
-  // Scores are computed in fp32 at least, which stretto always does.
+  // Computing scores in fp32, which stretto always does.
   bool reorder_and_upcast_attn = false;
   bool tie_word_embeddings = true;
 

@@ -2,14 +2,14 @@
 
 #include <string>
 
-// The heads of the bundled models, named as Hugging Face names them at the end of architectures:
-// "BertForSequenceClassification". Families of other programs may have further ones.
+// The heads of the bundled models, with Hugging Face's names at the end of architectures:
+// "BertForSequenceClassification". Families of other programs may have other heads.
 namespace stretto::heads {
 
 inline constexpr const char* sequence_classification = "SequenceClassification";
 inline constexpr const char* token_classification = "TokenClassification";
 inline constexpr const char* question_answering = "QuestionAnswering";
-// The next token of a text; "GPT2LMHeadModel" has it, too.
+// Predicts the next token of a text; the architecture "GPT2LMHeadModel" has this head, too.
 inline constexpr const char* causal_language_model = "CausalLM";
 // No head: the model computes states that another model reads (HiddenStates).
 inline constexpr const char* hidden_states = "Model";

@@ -59,7 +59,7 @@ const std::vector<ConfigField<LlamaConfig>>& llama_fields() {
   return table;
 }
 
-// Fields whose defaults depend on others, and in which null is a value of its own.
+// Fields whose defaults depend on others, and for which null is a separate value.
 const ConfigField<LlamaConfig> key_heads_field = {"num_key_value_heads", &LlamaConfig::num_key_value_heads, 1,
                                                   max_width};
 const ConfigField<LlamaConfig> head_dim_field = {"head_dim", &LlamaConfig::head_dim, 1, max_width};

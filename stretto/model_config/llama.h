@@ -18,7 +18,7 @@ class ModelOutline;
 // The differences from Llama of a family that has another model_type.
 struct LlamaVariant {
   const char* model_type;
-  const char* class_name;            // what the architecture begins with: "LlamaForCausalLM"
+  const char* class_name;            // the prefix of the architecture: "LlamaForCausalLM"
   bool query_bias = false;           // of queries, keys and values, regardless of config.json
   bool reads_attention_bias = true;  // attention_bias of config.json: of these and of the output
   bool reads_mlp_bias = false;       // mlp_bias
@@ -27,7 +27,7 @@ struct LlamaVariant {
     none,
     all_layers,
     some_layers
-  } window = Window::none;  // where config.json has sliding_window
+  } window = Window::none;  // the meaning of sliding_window in config.json
   // Defaults of config.json.
   int64_t vocab_size = 32000, intermediate_size = 11008, max_position_embeddings = 2048;
   int64_t num_key_value_heads = 0;  // 0: as num_attention_heads
@@ -57,9 +57,11 @@ struct LlamaConfig {
   bool attention_bias = false;
   bool mlp_bias = false;
   bool tie_word_embeddings = false;
-  std::optional<int64_t> pad_token_id = {};  // its row of the table is not trained; -1: the last row
+  // its row of the word embedding table is not trained; -1: the last row
+  std::optional<int64_t> pad_token_id = {};
   RopeParameters rope = {};
-  std::vector<int64_t> windows = {};  // of each layer: the tokens that one sees; 0: all before it
+  // per layer, the number of tokens that a token attends to; 0: all earlier ones
+  std::vector<int64_t> windows = {};
 
   // Throws ConfigError if no variant has this model_type.
   const LlamaVariant& variant() const;

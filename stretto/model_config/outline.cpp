@@ -70,7 +70,7 @@ void ModelOutline::table(const std::string& name, int64_t rows, int64_t width) {
 void ModelOutline::add_part(const std::string& prefix, ModelOutline part) {
   for (OutlineParameter& parameter : part.parameters_) {
     parameter.name.insert(0, prefix);
-    // The part is a block itself, with the parameters that are in none of its inner blocks.
+    // The part is a block, with the parameters that are not in its inner blocks.
     parameter.block =
         parameter.block.empty() ? prefix.substr(0, prefix.find_last_of('.')) : prefix + parameter.block;
     parameters_.push_back(std::move(parameter));

@@ -14,8 +14,8 @@ namespace stretto {
 struct OutlineParameter {
   std::string name;  // as in weight files
   std::vector<int64_t> shape;
-  std::string block;     // the transformer layer or embeddings that it belongs to; "" outside of these
-  int64_t products = 0;  // multiply-adds of a forward for each row that its layer is given
+  std::string block;     // the transformer layer or embeddings that contain it; "": outside these
+  int64_t products = 0;  // multiply-adds of a forward per row of the layer's input
   bool trainable = true;
   int64_t elements() const;
 };
@@ -27,12 +27,12 @@ class ModelOutline {
   const std::vector<OutlineParameter>& parameters() const { return parameters_; }
   int64_t elements() const;
   int64_t trainable_elements() const;
-  // Elements of the trainable parameters by block, in order; a block is gathered as a whole
+  // The number of elements of the trainable parameters by block, in order; a block is gathered as a whole
   // (parallel/arena.h).
   std::vector<int64_t> trainable_blocks() const;
   int64_t products() const;  // the sum of its parameters'
 
-  // The layers of an encoder and the width of their states, which another model may read; 0 without one.
+  // The layers of an encoder and the width of their states, for a model that reads them; 0 for other models.
   int64_t layers = 0, width = 0;
 
   // Parameters that are added next belong to this block.
@@ -57,8 +57,8 @@ class ModelOutline {
   std::string block_;
 };
 
-// The outline of a bundled family's model with a head of heads.h. nullopt for another model_type, or a head
-// that the family has not. Throws ConfigError with `source` for values out of range.
+// The outline of a bundled family's model with a head of heads.h. Returns nullopt for another model_type, or
+// for a head that the family does not have. Throws ConfigError with `source` for values out of range.
 std::optional<ModelOutline> outline_of(const nlohmann::json& config, const std::string& source,
                                        std::string_view head);
 

@@ -11,7 +11,7 @@
 
 namespace stretto {
 
-// What the label of a text is, and what a sequence classification computes from its logits: problem_type in a
+// The kind of label of a text, which determines the loss of a sequence classification: problem_type in a
 // Hugging Face config.json. One class, a number, or any number of classes.
 enum class ProblemType { single_label_classification, regression, multi_label_classification };
 constexpr auto names_of(ProblemType) {

@@ -25,7 +25,8 @@ constexpr std::array<TypeName, 6> type_names = {{{"default", RopeType::unchanged
 
 constexpr double largest = 1e9;  // of factors
 
-// The parameters of a type are an object of config.json, or config.json itself, which has only some of them.
+// The parameters of a type are in an object of config.json, or in config.json itself, which has only some of
+// them.
 class RopeJson {
  public:
   RopeJson(const nlohmann::json& config, const std::string& source)
@@ -73,7 +74,7 @@ class RopeJson {
     }
   }
 
-  // A number >= 0; if it is absent, `otherwise`, without which it must be there.
+  // Reads a number >= 0. Returns `otherwise` if it is absent; throws if that is unset.
   double number(const char* key, std::optional<double> otherwise = {}) const {
     if (!has(key) && !otherwise) throw ConfigError("{}: {} is missing", source_, key);
     double value = otherwise.value_or(0);

@@ -13,16 +13,16 @@ enum class RopeType {
   unchanged,  // "default" (Su et al. 2021)
   linear,     // all divided by a factor (Chen et al. 2023)
   dynamic,    // the base grows with the sequence, beyond max_position_embeddings
-  yarn,       // low ones divided by a factor (Peng et al. 2023)
-  longrope,   // each by a factor of its own (Ding et al. 2024)
-  llama3,     // low ones divided by a factor (Llama 3.1)
+  yarn,       // low frequencies are divided by a factor (Peng et al. 2023)
+  longrope,   // each frequency is divided by its own factor (Ding et al. 2024)
+  llama3,     // low frequencies are divided by a factor (Llama 3.1)
 };
 
 // The rotary positions of a model, of config.json's rope_parameters, or rope_theta and rope_scaling.
 struct RopeParameters {
   RopeType type = RopeType::unchanged;
   double theta = 10000;
-  double partial_rotary_factor = 1;  // the part of each head that is turned
+  double partial_rotary_factor = 1;  // the part of each head that is rotated
   int64_t max_position_embeddings = 0, original_max_position_embeddings = 0;
   double factor = 1;
   double attention_factor = 1;  // of cosines and sines
@@ -31,10 +31,10 @@ struct RopeParameters {
   std::vector<double> short_factor = {}, long_factor = {};
   double low_freq_factor = 1, high_freq_factor = 1;
 
-  // Columns of a head that are turned.
+  // The number of columns of a head that are rotated.
   int64_t width(int64_t head_width) const;
 
-  // Throws ConfigError with `source` and the key for unknown types and keys, missing ones and values out of
+  // Throws ConfigError with `source` and the key for unknown types, unknown or missing keys and values out of
   // range.
   static RopeParameters from_json(const nlohmann::json& config, const std::string& source,
                                   int64_t max_position_embeddings, int64_t head_width);

@@ -123,7 +123,7 @@ void add_recurrent(ModelOutline& outline, const std::string& name, int64_t gates
   }
 }
 
-// The layers from the highest of `read` on are not trained: nobody reads what they compute.
+// The layers from the highest of `read` on are not trained, because nothing reads their results.
 void freeze_unread(ModelOutline& outline, const std::vector<int64_t>& read) {
   const int64_t first = *std::ranges::max_element(read);
   outline.freeze_if([first](const OutlineParameter& parameter) {

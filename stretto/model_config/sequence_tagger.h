@@ -17,19 +17,20 @@ class ModelOutline;
 struct SequenceTaggerConfig {
   static constexpr const char* model_type = "sequence-tagger";
 
-  // The config.json of an encoder whose states are part of a word's vector; null: there is none.
+  // The config.json of an encoder whose states are part of a word's vector; null: no encoder.
   nlohmann::json transformer;
-  std::string transformer_path;  // the folder of its weights before training; "": they are with the others
-  std::string layers = "-1";     // see layer_numbers.h
-  bool layer_mean = true;        // of several layers; else side by side
-  std::string subtoken_pooling = "first";  // last, first_last, mean: the vector of a word of several tokens
+  // the folder of its weights before training; "": they are in the tagger's folder
+  std::string transformer_path;
+  std::string layers = "-1";               // see layer_numbers.h
+  bool layer_mean = true;                  // averages several layers; false: concatenates them
+  std::string subtoken_pooling = "first";  // last, first_last, mean: the vector of a word with several tokens
   bool fine_tune = true;
 
-  int64_t vocab_size = 0;         // of the words
-  int64_t word_dimensions = 100;  // 0: words are known by their characters only
+  int64_t vocab_size = 0;         // of the word embedding table
+  int64_t word_dimensions = 100;  // 0: words are represented by their characters only
   bool train_words = true;
-  std::string characters;              // the known characters; "": words are known by their vectors only
-  int64_t character_dimensions = 25;   // of a character's vector
+  std::string characters;             // the known characters; "": words are represented by their vectors only
+  int64_t character_dimensions = 25;  // of a character's vector
   int64_t character_hidden_size = 25;  // of each direction of the LSTM over a word's characters
   bool reproject_embeddings = true;    // a linear map of the words' vectors
   std::string rnn_type = "LSTM";       // GRU, or none: a linear map of each word's vector
@@ -37,13 +38,13 @@ struct SequenceTaggerConfig {
   int64_t rnn_layers = 1;
   bool bidirectional = true;
   bool use_crf = true;
-  double dropout = 0;               // of elements, also between layers
-  double word_dropout = 0.05;       // of whole words
-  double locked_dropout = 0.5;      // of the same elements in all words of a sentence
+  double dropout = 0;               // the probability of dropping an element, also between layers
+  double word_dropout = 0.05;       // the probability of dropping a word
+  double locked_dropout = 0.5;      // the probability of dropping an element in all words of a sentence
   std::vector<std::string> labels;  // id2label: the tags
 
-  int64_t character_count() const;  // the ids of characters, 0 for an unknown one included
-  int64_t embedding_size() const;   // of a word's vectors together, without the transformer's
+  int64_t character_count() const;  // the number of character ids, including 0 for unknown characters
+  int64_t embedding_size() const;   // the width of a word's vector without the transformer's states
 
   // Throws ConfigError with `source` and the key for values out of range.
   static SequenceTaggerConfig from_json(const nlohmann::json& json, const std::string& source);

@@ -12,7 +12,7 @@ struct NamedSize {
   int64_t value;
 };
 
-// A weight that is no layer's: an embedding table, a linear map.
+// A weight outside the layers: an embedding table, a linear map.
 struct TableSize {
   NamedSize rows, width;
 };
@@ -23,9 +23,9 @@ struct StackSize {
   int64_t square_maps = 4;  // linear maps of a layer from the model's width to itself
 };
 
-// What the configurations of all transformers must meet, checked before tensors are allocated. Throws
-// ConfigError with `source` and the keys if the heads of a stack do not divide `width`, the model's, or if
-// there are more than max_parameters.
+// Checks the configuration of a transformer before tensors are allocated. Throws ConfigError with `source`
+// and the keys if the heads of a stack do not divide `width`, the model's, or if there are more than
+// max_parameters.
 void check_transformer_sizes(const std::string& source, const NamedSize& width,
                              const std::vector<TableSize>& tables, const std::vector<StackSize>& stacks);
 

@@ -25,7 +25,7 @@ struct AttentionOptions {
   double dropout = 0;            // of the output
   double attention_dropout = 0;  // of the attention weights
   uint64_t first_site = 0;       // number of its first dropout site; it has two
-  bool causal = false;           // a token attends to itself and earlier ones only
+  bool causal = false;           // a token attends to itself and earlier tokens only
 };
 
 // norm(x + dropout(output(attention(query(x), key(source), value(source))))).
@@ -33,7 +33,7 @@ class AttentionBlock {
  public:
   AttentionBlock(torch::nn::Module& layer, const AttentionNames& names, const AttentionOptions& options);
 
-  // Self-attention. x [T, H], the rows of `layout` -> the rows of `wanted`, [., H]: of `layout`, or its
+  // Self-attention: maps x [T, H], the rows of `layout`, to the rows of `wanted`, [., H]: `layout`, or its
   // first_tokens() or last_tokens(), which skips most of the computation.
   Tensor forward(const Tensor& x, const nn::PackedLayout& layout, const nn::PackedLayout& wanted,
                  const nn::Context& context) const;
@@ -87,7 +87,7 @@ void require_length(const nn::PackedLayout& layout, int64_t max_length);
 Tensor run_block(const torch::nn::Module& block, int64_t index, const nn::Context& context,
                  const nn::Carry& carry, const std::function<Tensor(const nn::Carry&)>& forward);
 
-// The rows of `wanted` of x [T, H], which are those of `layout`.
+// The rows of `wanted` among x [T, H], the rows of `layout`.
 Tensor rows_of(const Tensor& x, const nn::PackedLayout& layout, const nn::PackedLayout& wanted);
 
 }  // namespace stretto

@@ -4,8 +4,8 @@
 namespace stretto {
 namespace {
 
-// The tokens from `begins[b]` to `ends[b]` of sequence b of a packed batch; sequences where these are equal
-// are left out.
+// Packs the tokens from `begins[b]` to `ends[b]` of sequence b of a packed batch; sequences for which these
+// are equal are omitted.
 Batch part_of(const Batch& whole, const std::vector<int64_t>& begins, const std::vector<int64_t>& ends) {
   const Tensor bounds = whole.at("cu_seqlens");
   std::vector<Tensor> ids, positions, samples;
@@ -40,7 +40,7 @@ class Reader {
     found_.resize(lengths_.size());
   }
 
-  // Up to position ends[b] of each sequence; to its end if it is shorter.
+  // Reads each sequence up to position ends[b], or to its end if it is shorter.
   void read(std::vector<int64_t> ends) {
     std::vector<nn::KeyValueCache::Sequence> sequences;
     for (size_t b = 0; b < ends.size(); ++b) {
@@ -60,7 +60,7 @@ class Reader {
     read_ = ends;
   }
 
-  // The logits of the whole batch.
+  // Returns the logits of the whole batch.
   Tensor logits() const {
     std::vector<Tensor> all;
     for (const auto& parts : found_) all.push_back(at::cat(parts));
@@ -102,8 +102,8 @@ class DecoderCache : public ::testing::TestWithParam<std::tuple<const char*, nn:
   Tensor expected_;
 };
 
-// A model computes the same of a text that it reads in two parts as of the whole text, wherever it is cut.
-TEST_P(DecoderCache, TwoPassesAreOneAtEveryCut) {
+// Reading a text in two parts, split at any position, gives the same results as reading it at once.
+TEST_P(DecoderCache, TwoPassesEqualOneAtEverySplit) {
   for (int64_t cut = 1; cut < 24; ++cut) {
     Reader reader(*model_, whole_, kernels_);
     reader.read(std::vector<int64_t>(reader.lengths().size(), cut));
@@ -112,16 +112,16 @@ TEST_P(DecoderCache, TwoPassesAreOneAtEveryCut) {
   }
 }
 
-// Prompts of several lengths are read, then a token of each at a time, as in generation.
-TEST_P(DecoderCache, TokensOneByOneAreTheWhole) {
+// Prompts of different lengths are read first, then one token of each at a time, as in generation.
+TEST_P(DecoderCache, TokenByTokenEqualsTheWholeForward) {
   Reader reader(*model_, whole_, kernels_);
   reader.read({2, 5, 1, 9});
   for (int64_t i = 1; i < 24; ++i) reader.read({2 + i, 5 + i, 1 + i, 9 + i});
   expect_equal(reader, "one by one");
 }
 
-// A sequence begins while others go on, and passes read it together with those.
-TEST_P(DecoderCache, SequencesEnterAndLeave) {
+// A sequence begins while others continue, and passes read them together.
+TEST_P(DecoderCache, SequencesMayBeginWhileOthersContinue) {
   Reader reader(*model_, whole_, kernels_);
   reader.read({5, 0, 0, 3});
   reader.read({5, 7, 0, 4});
@@ -143,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, DecoderCache,
                                   (std::get<1>(test.param) == nn::Kernels::fast ? "_fast" : "_reference");
                          });
 
-TEST(KeyValueCache, RowsWithoutUsersAreUsedAgain) {
+TEST(KeyValueCache, FreeRowsAreReused) {
   nn::KeyValueCache cache;
   const auto first = cache.take(3);
   cache.share(std::span(first).first(2));
@@ -156,7 +156,7 @@ TEST(KeyValueCache, RowsWithoutUsersAreUsedAgain) {
   EXPECT_EQ(cache.used(), 0);
 }
 
-TEST(KeyValueCache, IsRefusedWhereItWouldBeWrong) {
+TEST(KeyValueCache, IsRefusedIfResultsWouldBeWrong) {
   const auto model = load_decoder("gpt2/plain");
   const Batch batch = packed_batch(golden_of("gpt2/plain"));
   nn::KeyValueCache cache;

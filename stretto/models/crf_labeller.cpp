@@ -8,7 +8,7 @@ namespace {
 
 using Result = nn::Crf::Result;
 
-// The words of a batch as sequences of their own.
+// Returns the words of a batch as separate sequences.
 struct Words {
   explicit Words(const Batch& batch) {
     const Tensor is_word = batch.at("words").ge(0);
@@ -17,7 +17,7 @@ struct Words {
     cu_seqlens = before.index_select(0, batch.at("cu_seqlens"));
   }
 
-  // `of_words` [words, ...] at their rows of [tokens, ...], the others 0.
+  // Returns [tokens, ...]: `of_words` [words, ...] at the rows of the words, and zeros in other rows.
   Tensor spread(const Tensor& of_words, int64_t tokens) const {
     std::vector<int64_t> sizes = of_words.sizes().vec();
     sizes[0] = tokens;

@@ -11,24 +11,24 @@
 
 namespace stretto {
 
-// A decoder of a family, as its configuration describes it.
+// A decoder of a family, described by its configuration.
 struct DecoderOptions {
   std::string words, positions, layers, norm;  // names in weight files; `positions` may be empty
   int64_t vocab_size = 0, max_length = 0;
   int64_t number_of_layers = 0;
-  bool tied = false;             // the head's weight is the table of words, else lm_head.weight
-  int64_t padding_row = -1;      // of the table of words: lookups do not train it; -1: there is none
-  double embedding_dropout = 0;  // of the sum of words and positions
+  bool tied = false;             // the head's weight is the word embedding table, else lm_head.weight
+  int64_t padding_row = -1;      // row of the word embedding table that lookups do not train; -1: none
+  double embedding_dropout = 0;  // of the sum of word and position embeddings
   DecoderLayerNames layer_names;
-  DecoderLayerOptions layer;                  // of all layers but for ...
-  std::vector<nn::AttentionRule> rules = {};  // ... their rules, one per layer
+  DecoderLayerOptions layer;                  // options of all layers, except for
+  std::vector<nn::AttentionRule> rules = {};  // their attention rules, one per layer
 };
 
 // A decoder with a language model's head: embeddings, layers and a last norm as blocks, then the head.
 // Families are configurations of it.
 class Decoder : public TextModel, public Staged, public CausalDecoder {
  public:
-  // The last states, [T, H].
+  // Returns the hidden states of the last layer, [T, H].
   Tensor forward(const Batch& batch, const nn::Context& context) const final;
 
   int64_t blocks() const final { return std::ssize(layers_) + 2; }
@@ -38,14 +38,14 @@ class Decoder : public TextModel, public Staged, public CausalDecoder {
   Loss loss(const Tensor& hidden, const Tensor& labels, const nn::Context& context) const final;
   Tensor logits(const Tensor& rows) const final;
 
-  const std::vector<std::string>& labels() const final;  // none
+  const std::vector<std::string>& labels() const final;  // empty
   TextLimits limits() const final { return {options_.vocab_size, options_.max_length}; }
   Capabilities capabilities() const final { return {.causal_decoder = this}; }
 
  protected:
   explicit Decoder(DecoderOptions options);
 
-  // The angles at the rows of `layout`, for heads of type `dtype`; none by default.
+  // The angles at the rows of `layout`, for heads of dtype `dtype`; none by default.
   virtual nn::Rotation angles(const nn::PackedLayout& layout, at::ScalarType dtype) const;
 
  private:

@@ -11,20 +11,20 @@ namespace stretto {
 // The names of a layer's parts in weight files.
 struct DecoderLayerNames {
   std::string attention_norm;
-  // `query` alone: one map computes all three side by side, with as many heads each.
+  // If only `query` is set, one map computes queries, keys and values side by side, each with `heads` heads.
   std::string query, key = {}, value = {};
   std::string output;
-  std::string query_norm = {}, key_norm = {};  // RMSNorm of each head; none where they are empty
+  std::string query_norm = {}, key_norm = {};  // RMSNorm of each head; empty: none
   std::string mlp_norm, in;
-  std::string factor = {};  // what the activations are multiplied by; none where it is empty
+  std::string factor = {};  // the map by whose result activations are multiplied; empty: none
   std::string out;
 };
 
 struct DecoderLayerOptions {
   int64_t width = 0, inner = 0;
-  int64_t heads = 0, key_heads = 0;  // consecutive heads of queries share one of keys and values
+  int64_t heads = 0, key_heads = 0;  // consecutive heads of queries share a head of keys and values
   int64_t head_width = 0;
-  bool rms_norm = false;  // else LayerNorm
+  bool rms_norm = false;  // false: LayerNorm
   double norm_eps = 0;
   bool transposed = false;  // weights are [in, out]
   bool query_bias = false, attention_output_bias = false,
@@ -55,7 +55,7 @@ class DecoderLayer : public torch::nn::Module {
   DecoderLayerOptions options_;
   std::shared_ptr<nn::Norm> attention_norm_, mlp_norm_;
   std::shared_ptr<nn::Linear> query_, key_, value_,
-      output_;                                       // key_ and value_ are null where query_ computes all
+      output_;                                       // key_ and value_ are null if query_ computes all three
   std::shared_ptr<nn::Norm> query_norm_, key_norm_;  // may be null
   std::shared_ptr<nn::Linear> in_, factor_, out_;    // factor_ may be null
 };

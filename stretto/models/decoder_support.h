@@ -16,7 +16,7 @@
 #include "stretto/models/golden_support.h"
 #include "stretto/models/registry.h"
 
-// What tests of decoders have in common.
+// Functions that tests of decoders share.
 namespace stretto {
 
 inline const std::filesystem::path decoder_goldens =
@@ -44,7 +44,7 @@ inline NamedTensors golden_of(const std::string& folder) {
   return SafetensorsFile(decoder_goldens / folder / "golden.safetensors").load_all();
 }
 
-// What is said of the configuration in `folder` with a change; "" if it is taken.
+// Returns the error for the configuration in `folder` with a change; "" if it is accepted.
 inline std::string refusal_of(const std::string& folder, const nlohmann::json& change) {
   nlohmann::json json = config_of(folder);
   json.update(change);

@@ -29,7 +29,7 @@ TEST_P(DecoderGolden, LogitsLossAndEveryGradient) {
   expect_golden(folder, "fp32", kernels, 1e-5);
 }
 
-// What a folder written here holds is what is read from it.
+// A folder is written and read back.
 TEST_P(DecoderGolden, ConfigJsonIsReadAgain) {
   const auto [folder, kernels] = GetParam();
   const nlohmann::json json = config_of(folder);
@@ -39,8 +39,8 @@ TEST_P(DecoderGolden, ConfigJsonIsReadAgain) {
   EXPECT_EQ(make_decoder(written)->config_json({}), model->config_json({}));
 }
 
-// Each range of blocks takes what the range before it computed.
-TEST_P(DecoderGolden, PartsAreTheWholeAtEveryCut) {
+// Each range of blocks continues from the result of the previous range.
+TEST_P(DecoderGolden, RangesOfBlocksEqualTheWholeModel) {
   const auto [folder, kernels] = GetParam();
   const auto model = load_decoder(folder, 0.1);
   const Batch batch = packed_batch(golden_of(folder));
@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, DecoderGolden,
                          ::testing::Combine(::testing::ValuesIn(cases),
                                             ::testing::Values(nn::Kernels::fast, nn::Kernels::reference)));
 
-TEST(Decoder, RecomputedActivationsChangeNoBit) {
+TEST(Decoder, RecomputingActivationsDoesNotChangeResults) {
   const Batch batch = packed_batch(golden_of("gpt2/plain"));
   const auto run = [&](int64_t recompute_every) {
     const auto model = load_decoder("gpt2/plain", 0.2);
@@ -102,7 +102,7 @@ TEST(Decoder, DropoutOfASampleDoesNotDependOnItsBatchOrKernels) {
       1e-11);
 }
 
-// Each probability is that of its own places.
+// Each dropout site uses its own probability.
 TEST(Decoder, EachDropoutProbabilityIsUsed) {
   const auto hidden = [&](const std::string& folder, const char* key) {
     nlohmann::json config = config_of(folder);
@@ -130,7 +130,7 @@ TEST(Decoder, OnlyAnUntiedTableIsSparse) {
   EXPECT_TRUE(is_sparse("llama/plain", "model.embed_tokens"));
 }
 
-// A family that stretto does not have: what it takes is in this class and the line that registers it.
+// A family that stretto does not have needs only this class and the line that registers it.
 class OddDecoder : public Decoder {
  public:
   explicit OddDecoder(int64_t vocab_size)
@@ -169,7 +169,7 @@ class OddDecoder : public Decoder {
   }
 };
 
-TEST(Decoder, AFamilyOfAnotherProgramIsAClassAndALine) {
+TEST(Decoder, AProgramAddsAFamilyByOneClass) {
   ModelRegistry models = bundled_models();
   const MakeTextModel make = [](const nlohmann::json& config, const std::string& source,
                                 const TextModelOptions&) {

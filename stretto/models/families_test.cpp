@@ -147,7 +147,7 @@ TEST(FamilyConfig, EachKeyIsReadAndWrittenByItself) {
   }
 }
 
-TEST(ModelRegistry, HeadsThatAFamilyHasNotAreRefusedWithThoseItHas) {
+TEST(ModelRegistry, MissingHeadsAreRefusedWithAListOfHeads) {
   const auto refusal = [](const char* type, const std::string& head) -> std::string {
     try {
       make_text_model(bundled_models(), head, {{"model_type", type}}, "config.json");
@@ -163,7 +163,7 @@ TEST(ModelRegistry, HeadsThatAFamilyHasNotAreRefusedWithThoseItHas) {
               HasSubstr("its heads: QuestionAnswering, SequenceClassification, TokenClassification"));
 }
 
-// XLM-RoBERTa is RoBERTa under other names, so that roberta's references hold for it.
+// XLM-RoBERTa is RoBERTa under other names, so roberta's references apply to it.
 TEST(Roberta, ConfigJsonKeepsTheFamily) {
   nlohmann::json json = read_config_json(roberta_folder / "sequence/config.json");
   for (const auto& [type, prefix] : {std::pair{"roberta", "RobertaFor"}, {"xlm-roberta", "XLMRobertaFor"}}) {

@@ -13,8 +13,8 @@ Tensor side_by_side(const std::vector<Tensor>& states, const std::vector<int64_t
   return at::cat(parts, 1);
 }
 
-void freeze_layers_behind(torch::nn::Module& model, const std::string& prefix,
-                          const std::vector<int64_t>& layers) {
+void freeze_layers_after(torch::nn::Module& model, const std::string& prefix,
+                         const std::vector<int64_t>& layers) {
   const int64_t read = *std::ranges::max_element(layers);
   for (const auto& item : model.named_parameters()) {
     const size_t at = item.key().find(prefix);

@@ -16,7 +16,7 @@ Tensor side_by_side(const std::vector<Tensor>& states, const std::vector<int64_t
 
 // Disables gradients of the layers after the last one of `layers` (numbered as by layer_numbers): their
 // parameters, whose names in `model` have `prefix` and their index from 0, need no gradient.
-void freeze_layers_behind(torch::nn::Module& model, const std::string& prefix,
-                          const std::vector<int64_t>& layers);
+void freeze_layers_after(torch::nn::Module& model, const std::string& prefix,
+                         const std::vector<int64_t>& layers);
 
 }  // namespace stretto

@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(
                       OutlineCase{"sequence_tagger/transformer/tagger", heads::token_classification,
                                   last_and_first}));
 
-TEST(Outlines, AreNotGuessed) {
+TEST(Outlines, AreUnknownForOtherFamiliesAndHeads) {
   const nlohmann::json bert = read_config_json(golden / "bert/gelu/config.json");
   EXPECT_FALSE(outline_of(bert, "config.json", heads::causal_language_model));
   nlohmann::json unknown = bert;
@@ -115,8 +115,8 @@ TEST(Outlines, AreNotGuessed) {
   EXPECT_FALSE(outline_of(unknown, "config.json", heads::hidden_states));
 }
 
-// A Linear takes in * out multiply-adds per row, with or without a bias; tables and norms take none.
-TEST(Outlines, CountTheProductsOfAForward) {
+// A Linear performs in * out multiply-adds per row, with or without a bias; tables and norms perform none.
+TEST(Outlines, CountTheMultiplyAddsOfAForward) {
   const nlohmann::json config = {{"model_type", "bert"},     {"hidden_size", 8},
                                  {"num_attention_heads", 2}, {"vocab_size", 100},
                                  {"num_hidden_layers", 3},   {"intermediate_size", 20},

@@ -17,11 +17,11 @@ using MakeTextModel = std::function<std::shared_ptr<TextModel>(
 // A model architecture with one of its heads.
 struct HeadType {
   MakeTextModel make;
-  // A weight that a model folder holds if the head was trained. "": the head has none.
+  // A weight that is in a model folder if the head was trained. "": the head has none.
   std::string trained_weight = {};
 };
 
-// A model architecture, named as model_type in config.json, and its heads by what architectures end with
+// A model architecture, named like model_type in config.json, with its heads by the suffix of architectures
 // (heads.h): "SequenceClassification".
 struct ModelType {
   std::string name;
@@ -44,8 +44,8 @@ std::shared_ptr<TextModel> make_text_model(const ModelRegistry& models, const st
                                            const nlohmann::json& config, const std::string& source,
                                            const TextModelOptions& options = {});
 
-// The labels of a trained head in a model folder; nullopt if its weights hold none, or its config.json names
-// another head.
+// The labels of a trained head in a model folder; nullopt if its weights do not include the head, or its
+// config.json names another head.
 std::optional<std::vector<std::string>> trained_labels(const ModelRegistry& models, const std::string& head,
                                                        const std::filesystem::path& folder);
 

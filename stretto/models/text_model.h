@@ -18,7 +18,7 @@ namespace stretto {
 
 // Options that override config.json.
 struct TextModelOptions {
-  std::optional<std::vector<std::string>> labels = {};  // unset: those of config.json
+  std::optional<std::vector<std::string>> labels = {};  // unset: the labels of config.json
   std::optional<double> dropout = {};  // all dropout probabilities; unset: those of config.json
   std::string layers = "-1";           // whose hidden states are computed, see model_config/layer_numbers.h
 };
@@ -32,10 +32,11 @@ struct TextLimits {
 // The features of words that a model reads besides their tokens; data/features/words.h puts them into
 // batches.
 struct WordReader {
-  std::string characters = {};  // the characters that it knows (text/characters.h); "": it reads none
-  bool whole_words = false;     // reads the tokens of each word as one
-  bool word_ids = false;        // then also an id of each word, by a tokenizer of words in the model's folder
-  bool reads_context = true;  // reads tokens together with those of words around them, which it does not tag
+  // the characters that it knows (text/characters.h); "": it does not read characters
+  std::string characters = {};
+  bool whole_words = false;   // reads the tokens of each word as one
+  bool word_ids = false;      // then also an id of each word, by a tokenizer of words in the model's folder
+  bool reads_context = true;  // reads tokens together with those of surrounding words, which it does not tag
 };
 
 // A model without a head computes the states of some layers side by side, [T, layers * width].
@@ -43,13 +44,13 @@ struct HiddenStates {
   int64_t layers = 0, width = 0;
 };
 
-// The part of forward() that training does not change: a vector per word. Where the batch has frozen_states
-// [words, width()], forward() takes them from there.
+// The part of forward() that training does not change: a vector per word. If the batch has frozen_states
+// [words, width()], forward() uses them.
 class FrozenStates {
  public:
   virtual ~FrozenStates() = default;
   virtual int64_t width() const = 0;
-  // The vectors of a batch of whole words, [words, width()].
+  // Computes the vectors of a batch of whole words, [words, width()].
   virtual Tensor compute(const Batch& batch, const nn::Context& context) const = 0;
 };
 
@@ -60,7 +61,7 @@ struct SequenceLosses {
 };
 
 // Losses and tags from the logits [T, labels] of a token classification. Tags are those of tokens, or of
-// words: the tokens whose batch["words"] is not negative.
+// words: tokens whose batch["words"] is not negative.
 class SequenceLabeller {
  public:
   virtual ~SequenceLabeller() = default;
@@ -84,8 +85,8 @@ class CausalDecoder {
  public:
   virtual ~CausalDecoder() = default;
 
-  // The sum of the cross entropies of `labels` [T] int64 by hidden [T, H], and the number of labels. The
-  // label of a row is the token after it, or -100. Logits [T, vocabulary] never exist as a whole.
+  // The sum of the cross entropies of `labels` [T] int64 given hidden [T, H], and the number of labels. The
+  // label of a row is the next token, or -100. The logits [T, vocabulary] are never stored completely.
   virtual Loss loss(const Tensor& hidden, const Tensor& labels, const nn::Context& context) const = 0;
 
   // The logits [N, vocabulary] of rows [N, H].
@@ -105,16 +106,16 @@ class TextModel;
 
 // How the weight files of an architecture name a model's parameters; by default as the model does.
 struct WeightNames {
-  // The model's head, as Hugging Face names it (model_config/heads.h). A head is not read from a folder whose
-  // config.json names another one, because heads share names. "": it is not compared.
+  // The model's head, as Hugging Face names it (model_config/heads.h). Because heads share parameter names, a
+  // head is not read from a folder whose config.json names another one. "": heads are not compared.
   std::string head = {};
   std::string prefix = {};              // of the encoder: "bert."
   std::vector<std::string> parts = {};  // prefixes of names in files of the encoder only: "embeddings."
-  std::function<std::string(std::string)> renamed = {};      // the current name of a weight of an older file
-  std::function<bool(const std::string&)> is_leftover = {};  // belongs to another head: not unexpected
+  std::function<std::string(std::string)> renamed = {};  // the current name of a weight of an older file
+  // whether a weight belongs to another head and is not reported as unexpected
+  std::function<bool(const std::string&)> is_leftover = {};
 
-  // A model inside of this one whose weights are in a folder of its own. This model's folder may then lack
-  // weights.
+  // An inner model whose weights are in a separate folder. This model's folder may then lack them.
   struct Inner {
     std::string prefix;  // of its parameters in this model: "transformer."
     const TextModel* model;
@@ -132,7 +133,7 @@ class TextModel : public torch::nn::Module {
   // last states, [T, H].
   virtual Tensor forward(const Batch& batch, const nn::Context& context) const = 0;
 
-  // How the first values of a parameter are drawn where no file has them, such as by nn::InitRule.
+  // How the initial values of a parameter are drawn if no file has them, for example by nn::InitRule.
   virtual nn::InitialValue initial_value(const std::string& parameter) const = 0;
 
   // How Hugging Face's files name the parameters.
@@ -162,11 +163,11 @@ struct ModelWeights {
 // read yet. Throws DataError, as load_hf_weights does, and for a weight of another shape with both shapes.
 ModelWeights open_weights(const TextModel& model, const std::filesystem::path& folder);
 
-// Random first values of all parameters.
+// Random initial values of all parameters.
 std::unique_ptr<TensorSource> initial_values(const TextModel& model, uint64_t seed);
 
-// Sets the parameters that the folder has, where no engine does it. The other parameters are reported, and
-// not changed.
+// Sets the parameters that the folder has, for models that are not bound to an engine. The other parameters
+// are reported, and not changed.
 WeightReport load_weights(TextModel& model, const std::filesystem::path& folder);
 
 }  // namespace stretto

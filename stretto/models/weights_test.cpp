@@ -30,7 +30,7 @@ class FolderWeights : public ::testing::TestWithParam<FolderCase> {
     const auto file = folder_ / "config.json";
     return make_text_model(bundled_models(), GetParam().head, read_config_json(file), file.string());
   }
-  // Parts of all parameters are those of a model that holds their values.
+  // The parts of all parameters equal those of a model that has all values.
   static void expect_parts(const TextModel& model, const TensorSource& source) {
     std::mt19937 random(3);
     for (const auto& item : model.named_parameters()) {
@@ -48,7 +48,7 @@ class FolderWeights : public ::testing::TestWithParam<FolderCase> {
   const std::filesystem::path folder_ = golden_models / GetParam().folder;
 };
 
-TEST_P(FolderWeights, AreReadInPartsAsAWhole) {
+TEST_P(FolderWeights, AreEqualReadInPartsOrAsAWhole) {
   const auto model = make();
   const ModelWeights weights = open_weights(*model, folder_);
   EXPECT_THAT(weights.report.missing, IsEmpty());
@@ -57,7 +57,7 @@ TEST_P(FolderWeights, AreReadInPartsAsAWhole) {
   expect_parts(*model, *weights.values);
 }
 
-TEST_P(FolderWeights, InitialValuesAreDrawnInPartsAsAWhole) {
+TEST_P(FolderWeights, InitialValuesAreEqualDrawnInPartsOrAsAWhole) {
   const auto model = make();
   const auto values = initial_values(*model, 5);
   nn::drop_values(*model, *values, at::kCPU);
@@ -79,8 +79,8 @@ INSTANTIATE_TEST_SUITE_P(
                       FolderCase{"sequence_tagger/gru", heads::token_classification},
                       FolderCase{"sequence_tagger/transformer/tagger", heads::token_classification}));
 
-// A transformer in a tagger has the same first values as one on its own.
-TEST(InitialValuesOfATagger, AreItsTransformersWhereItHasOne) {
+// A transformer in a tagger has the same initial values as a separate one.
+TEST(InitialValuesOfATagger, EqualThoseOfItsTransformer) {
   const auto file = golden_models / "sequence_tagger/transformer/tagger/config.json";
   const auto tagger =
       make_text_model(bundled_models(), heads::token_classification, read_config_json(file), file.string());

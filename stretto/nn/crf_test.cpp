@@ -99,7 +99,7 @@ TEST(Crf, BestTagsFormTheBestPath) {
             << "seed " << seed << ", sequence " << b << ", element " << t;
       }
     }
-    EXPECT_EQ(found[10].item<int64_t>(), 0) << "behind the last sequence";
+    EXPECT_EQ(found[10].item<int64_t>(), 0) << "after the last sequence";
   }
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "stretto/kernels/curve.h"
+#include "stretto/kernels/activation_type.h"
 #include "stretto/nn/packed.h"
 
 namespace stretto::nn {
@@ -90,7 +90,7 @@ Tensor joined_attention(const Tensor& qkv, int64_t heads, const PackedLayout& la
                         const Context& context, const AttentionRule& rule = {});
 
 // The activation named `name` in a Hugging Face config (hidden_act). Throws ConfigError with a suggestion.
-using Activation = kernels::Curve;
+using Activation = kernels::Activation;
 Activation activation(const std::string& name);
 
 // Applies the activation to each element of x, by ATen's operators. The result has the shape of x.

@@ -81,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, Mlp,
                                            MlpCase{true, true, false, true},
                                            MlpCase{true, true, false, false}));
 
-TEST(Linear, MapsWithAndWithoutBiasGoTogether) {
+TEST(Linear, MapsWithAndWithoutBiasAreFused) {
   const Tensor x = random({4, 3}), a = random({5, 3}), b = random({5}), c = random({2, 3});
   const auto outputs = linears(x, {{a, b}, {c, {}}});
   EXPECT_TRUE(at::allclose(outputs[0], at::linear(x, a, b)));

@@ -35,9 +35,10 @@ void normal_pair(uint32_t first, uint32_t second, float* values) {
 std::vector<LocalRun> runs_of(const std::vector<int64_t>& shape, const Region& region) {
   TensorLayout box = {.global = shape};
   for (size_t axis = 0; axis < shape.size(); ++axis) {
-    const Range mine = {region.offset[axis], region.offset[axis] + region.extent[axis]};
-    if (mine.size() != shape[axis])
-      box.cuts.push_back({.axis = static_cast<int>(axis), .intervals = {mine}, .largest = mine.size()});
+    const Range interval = {region.offset[axis], region.offset[axis] + region.extent[axis]};
+    if (interval.size() != shape[axis])
+      box.cuts.push_back(
+          {.axis = static_cast<int>(axis), .intervals = {interval}, .largest = interval.size()});
   }
   std::vector<LocalRun> runs;
   for (const LocalRun& run : box.runs()) {

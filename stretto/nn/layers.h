@@ -65,7 +65,7 @@ struct RmsNorm : Norm {
 };
 
 // Registers `layer` at the dotted `path` below `root`, with empty modules for the intermediate names, and
-// returns it: a model can hold its layers as plain members and have the parameter names of its weight files.
+// returns it: a model can have its layers as plain members and have the parameter names of its weight files.
 template <class Layer>
 std::shared_ptr<Layer> add_layer(torch::nn::Module& root, const std::string& path,
                                  std::shared_ptr<Layer> layer);

@@ -92,13 +92,15 @@ struct NormDropoutFunction : torch::autograd::Function<NormDropoutFunction> {
   }
 };
 
-// The input of a linear map: curve(x + bias) * factor, or x. bias and factor may be undefined.
+// The input of a linear map: activation(x + bias) * factor, or x. bias and factor may be undefined.
 struct Entry {
-  std::optional<kernels::Curve> curve;
+  std::optional<kernels::Activation> activation;
   Tensor bias, factor;
 
   // Recomputed in the backward pass rather than saved: it is the largest tensor of a transformer block.
-  Tensor forward(const Tensor& x) const { return curve ? kernels::activate(*curve, x, bias, factor) : x; }
+  Tensor forward(const Tensor& x) const {
+    return activation ? kernels::activate(*activation, x, bias, factor) : x;
+  }
 };
 
 // norm(residual + dropout(entry(x) W^T + bias)), or the sum itself without a norm. `parts` of the list: bias,
@@ -109,12 +111,12 @@ struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
 
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
                         const Tensor& residual, at::TensorList given, const c10::List<bool>& present,
-                        bool transposed, std::optional<kernels::Curve> curve, kernels::Norm norm) {
+                        bool transposed, std::optional<kernels::Activation> activation, kernels::Norm norm) {
     const auto inputs = inputs_of(present, first_part);
     const auto part = [&](Part which) { return at_input(given, inputs[which], first_part); };
     norm.bias = part(map_bias), norm.residual = residual;
     norm.weight = part(norm_weight), norm.offset = part(norm_offset);
-    const Entry entry = {curve, part(entry_bias), part(entry_factor)};
+    const Entry entry = {activation, part(entry_bias), part(entry_factor)};
     const auto result =
         kernels::norm_rows(product(operand(entry.forward(x)), oriented(weight, transposed)), norm);
     const bool normalises = norm.weight.defined();  // otherwise the sum is not needed in backward
@@ -124,7 +126,7 @@ struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
     save_scalars(context, norm);
     context->saved_data["present"] = present;
     context->saved_data["transposed"] = transposed;
-    if (curve) context->saved_data["curve"] = static_cast<int64_t>(*curve);
+    if (activation) context->saved_data["activation"] = static_cast<int64_t>(*activation);
     return normalises ? result.out : result.sum;
   }
 
@@ -136,8 +138,8 @@ struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
     norm.samples = saved[10], norm.places = saved[11];
     restore_scalars(context, norm);
     Entry entry = {std::nullopt, saved[5], saved[6]};
-    if (context->saved_data.count("curve") > 0)
-      entry.curve = static_cast<kernels::Curve>(context->saved_data["curve"].toInt());
+    if (context->saved_data.count("activation") > 0)
+      entry.activation = static_cast<kernels::Activation>(context->saved_data["activation"].toInt());
     const bool transposed = context->saved_data["transposed"].toBool();
     const auto inputs = inputs_of(context->saved_data["present"].toBoolList(), first_part);
     const auto needs = [&](Part which) {
@@ -160,9 +162,9 @@ struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
     result[2] = gradients.residual;
     const ParameterGradient entry_bias_sum(entry.bias, sum_type, needs(entry_bias));
     Tensor factor_gradient;
-    if (entry.curve && needs_entry) {
-      const auto of_entry = kernels::activate_backward(*entry.curve, result[0], x, entry.bias, entry.factor,
-                                                       entry_bias_sum.sum());
+    if (entry.activation && needs_entry) {
+      const auto of_entry = kernels::activate_backward(*entry.activation, result[0], x, entry.bias,
+                                                       entry.factor, entry_bias_sum.sum());
       result[0] = of_entry.x;
       factor_gradient = of_entry.factor;
     }
@@ -194,13 +196,13 @@ Tensor linear_norm(const Tensor& x, const Affine& map, const Tensor& residual,
   if (context.fast(x)) {
     const Optional parts = {map.bias, parameters.weight, parameters.bias, entry.bias, entry.factor};
     return LinearNormFunction::apply(x, map.weight, residual.contiguous(), parts.given(), parts.present(),
-                                     map.transposed, entry.curve, norm);
+                                     map.transposed, entry.activation, norm);
   }
   norm.residual = residual;
   norm.weight = parameters.weight;
   norm.offset = parameters.bias;
   const Tensor inner =
-      entry.curve ? kernels::activate_reference(*entry.curve, x, entry.bias, entry.factor) : x;
+      entry.activation ? kernels::activate_reference(*entry.activation, x, entry.bias, entry.factor) : x;
   return kernels::norm_rows_reference(linear(inner, map), norm);
 }
 

@@ -90,8 +90,8 @@ TEST(Recurrent, LastStatesAreAtBothEnds) {
   EXPECT_EQ(found[3].abs().max().item<double>(), 0);
   const PackedLayout layout(recurrent_batch({3, 4}));
   const Tensor rows = layer.forward(at::cat({x, at::zeros({2, 5}, at::kDouble)}), layout, {});
-  EXPECT_TRUE(at::equal(found[1].slice(0, 0, 4), rows[2].slice(0, 0, 4))) << "forward: behind the last row";
-  EXPECT_TRUE(at::equal(found[1].slice(0, 4), rows[0].slice(0, 4))) << "backward: behind the first row";
+  EXPECT_TRUE(at::equal(found[1].slice(0, 0, 4), rows[2].slice(0, 0, 4))) << "forward: after the last row";
+  EXPECT_TRUE(at::equal(found[1].slice(0, 4), rows[0].slice(0, 4))) << "backward: after the first row";
   EXPECT_TRUE(at::equal(found[2].slice(0, 0, 4), rows[6].slice(0, 0, 4)));
   EXPECT_EQ(layer.last_states(at::zeros({0, 5}, at::kDouble), at::tensor({0, 0}, at::kLong)).size(0), 1);
 }

@@ -9,7 +9,7 @@
 
 namespace stretto::optim {
 
-// `make` as a function of settings that hold its options.
+// Converts `make` to a function of settings that contain its options.
 template <class Options>
 MakeOptimizer optimizer_maker(std::unique_ptr<Optimizer> (*make)(const Options&)) {
   return [make](const settings::Settings& settings) { return make(*settings.get<Options>()); };

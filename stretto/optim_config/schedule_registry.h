@@ -27,7 +27,7 @@ ScheduleKind schedule_kind(std::string type, std::string help,
           [make](const settings::Settings& settings) { return make(*settings.get<Options>()); }};
 }
 
-// Makes a type available to recipes: register_schedule(schedule_kind("Mine", "help", mine)). Throws
+// Makes a type available to recipes: register_schedule(schedule_kind("Linear2", "help", linear2)). Throws
 // ConfigError if the name is taken. Not thread-safe: call it at the start of a program.
 void register_schedule(ScheduleKind kind);
 

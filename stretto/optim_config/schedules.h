@@ -61,7 +61,7 @@ std::unique_ptr<Schedule> cosine_with_warmup(const CosineWithWarmupOptions& opti
 struct CosineWithHardRestartsOptions {
   std::optional<int64_t> num_warmup_steps = {};
   std::optional<double> warmup_ratio = {};  // the same as a fraction of all steps; set one of the two
-  int64_t num_cycles = 1;                   // half waves, each from lr down to 0
+  int64_t num_cycles = 1;                   // cosine decays, each from lr to 0
 
   void fields(settings::Fields& field);
   void check() const;

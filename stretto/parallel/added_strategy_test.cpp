@@ -9,10 +9,10 @@
 namespace stretto::parallel {
 namespace {
 
-// Adding a strategy takes one registration; the engine reads the rest from the row.
+// Adding a strategy takes one registration: the engine reads all its properties from the row.
 [[maybe_unused]] const bool added = register_sharding({.name = "added", .optimizer = Held::sharded});
 
-TEST(AddedStrategy, TrainsAsItsRowSays) {
+TEST(AddedStrategy, TrainsAsItsRowDeclares) {
   comm::run_rank_threads(2, [](Group& group) {
     torch::nn::Module root;
     const auto layer = root.register_module("layer", std::make_shared<nn::Linear>(40, 40));

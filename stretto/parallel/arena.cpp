@@ -68,7 +68,7 @@ Arena::Arena(std::vector<NamedParameter> parameters, const ArenaOptions& options
     if (parameters_are_sharded_) make_storage(unit);
   }
   for (const Parameter& parameter : parameters_) {
-    // Rows that are stepped one by one. Shards are stepped whole.
+    // Rows are stepped separately unless the optimizer's part is a shard: shards are stepped as a whole.
     if (parameter.info.sparse && shards_.size() == 1)
       use_small_pages(gradients({parameter.begin, parameter.end}));
   }
@@ -77,10 +77,10 @@ Arena::Arena(std::vector<NamedParameter> parameters, const ArenaOptions& options
     const Range& elements = units_[unit].elements;
     if ((elements & gradient_range_).size() == elements.size()) bind_gradients(unit, gradients(elements));
     if (!parameters_are_sharded_) continue;
-    const bool mine = (elements & owned_).size() == elements.size();
-    bind_values(unit,
-                mine ? parameter_values().slice(0, elements.begin - owned_.begin, elements.end - owned_.begin)
-                     : Tensor());
+    const bool is_owned = (elements & owned_).size() == elements.size();
+    bind_values(unit, is_owned ? parameter_values().slice(0, elements.begin - owned_.begin,
+                                                          elements.end - owned_.begin)
+                               : Tensor());
   }
 }
 
@@ -165,7 +165,7 @@ void Arena::bind(Parameter& parameter, const HeldValues& held) {
   };
   store(parameter_values(), parameters_are_sharded_ ? owned_.begin : 0, read);
   if (buffers_.compute.defined())
-    store(buffers_.master, master_is_sharded() ? owned_.begin : 0, answered_for() & whole);
+    store(buffers_.master, master_is_sharded() ? owned_.begin : 0, master_range() & whole);
   tensor.mutable_grad() = Tensor();
   if (parameters_are_sharded_) {
     const Unit& unit = units_[parameter.unit];
@@ -205,14 +205,14 @@ optim::Buffers Arena::owned_buffers() const {
 std::vector<optim::ParameterPiece> Arena::owned_pieces() const {
   std::vector<optim::ParameterPiece> pieces;
   for (const Parameter& parameter : parameters_) {
-    const Range mine = owned_ & Range{parameter.begin, parameter.end};
-    if (mine.size() == 0) continue;
+    const Range part = owned_ & Range{parameter.begin, parameter.end};
+    if (part.size() == 0) continue;
     const NamedParameter& info = parameter.info;
     pieces.push_back({.name = info.name,
                       .layout = info.layout,
-                      .first = mine.begin - parameter.begin,
-                      .begin = mine.begin - owned_.begin,
-                      .end = mine.end - owned_.begin,
+                      .first = part.begin - parameter.begin,
+                      .begin = part.begin - owned_.begin,
+                      .end = part.end - owned_.begin,
                       .weight_decay = info.weight_decay,
                       .lr_factor = info.lr_factor,
                       .row_width = info.steps_rows ? info.tensor.size(1) : 0,
@@ -223,14 +223,14 @@ std::vector<optim::ParameterPiece> Arena::owned_pieces() const {
 }
 
 Entry Arena::master_entry(const Parameter& parameter, std::string name) const {
-  const Range mine = answered_for() & Range{parameter.begin, parameter.end};
+  const Range part = master_range() & Range{parameter.begin, parameter.end};
   const int64_t first = master_is_sharded() ? owned_.begin : 0;
-  return part_entry(std::move(name), parameter.info.layout, mine.begin - parameter.begin,
-                    buffers_.master.slice(0, mine.begin - first, mine.end - first),
+  return part_entry(std::move(name), parameter.info.layout, part.begin - parameter.begin,
+                    buffers_.master.slice(0, part.begin - first, part.end - first),
                     master_is_sharded() || shared_parameters_ ? shard_holders_ : holders_);
 }
 
-Range Arena::answered_for() const {
+Range Arena::master_range() const {
   return master_is_sharded() || shared_parameters_ ? owned_ : Range{0, elements()};
 }
 

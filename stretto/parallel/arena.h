@@ -22,31 +22,31 @@ struct ArenaOptions {
   Held parameters = Held::replicated;  // sharded only if `gradients` are, and not `shared_parameters`
   int shards = 1;                      // number of ranks over which buffers are sharded
   int shard = 0;                       // index of this rank among them
-  optim::Placement placement = optim::Placement::flat;  // where shard boundaries may lie
-  // The parameters of all ranks lie in one memory, of which each rank writes its shard.
+  optim::Placement placement = optim::Placement::flat;  // the positions at which shard boundaries are allowed
+  // The parameters of all ranks are in one shared memory, of which each rank writes its shard.
   bool shared_parameters = false;
   Holders holders = {};        // the ranks that hold the same parameters
-  Holders shard_holders = {};  // of these, the ones that hold the same shard
+  Holders shard_holders = {};  // the ranks among these that hold the same shard
 };
 
 // Allocators of the arena's buffers.
 struct ArenaMemory {
   Allocator own = plain_memory();         // used by this rank only
   Allocator gradients = plain_memory();   // reduced by collectives in place
-  Allocator parameters = plain_memory();  // what the model computes with
+  Allocator parameters = plain_memory();  // for the parameters with which the model computes
 };
 
-// The elements of a parameter whose first values a rank holds, and where they are read to.
+// The elements of a parameter whose initial values this rank reads, and the memory for them.
 struct HeldValues {
   const NamedParameter& parameter;
   Range elements;  // local, row-major
   Tensor values;   // a vector of the parameter's dtype, on its device
 };
 
-// Reads the first values of consecutive parameters.
+// Reads the initial values of consecutive parameters.
 using ReadParameters = std::function<void(std::span<const HeldValues>)>;
 
-// Reads the values from the parameters themselves, as a module holds them.
+// Reads the values from the module's parameters.
 void read_in_place(std::span<const HeldValues> held);
 
 // The trainable parameters of a model in a few flat buffers. After construction each parameter is a view of
@@ -68,7 +68,7 @@ class Arena {
     size_t unit;
     int64_t begin;  // elements of the arena
     int64_t end;
-    void* data;  // expected addresses of the parameter and its gradient; null: it has none
+    void* data;  // expected addresses of the parameter and its gradient; null: there is no gradient
     void* grad;
   };
   struct Unit {
@@ -151,7 +151,7 @@ class Arena {
   size_t rebind_dropped_gradients();
 
  private:
-  Range answered_for() const;
+  Range master_range() const;  // the part of the master weights that this rank writes
   void cut_shards(const ArenaOptions& options, int64_t end);
   void make_storage(Unit& unit) const;
   HeldValues held_values(const Parameter& parameter) const;

@@ -13,7 +13,8 @@ struct AverageOptions {
   bool warmup = false;   // min(decay, (1 + step) / (10 + step))
 };
 
-// The exponential moving average of the master weights that this rank steps: as much memory as they take.
+// The exponential moving average of the master weights that this rank steps. It takes as much memory as they
+// do.
 class WeightAverage {
  public:
   // Begins with the values of `master`, which must outlive it.
@@ -31,8 +32,8 @@ class WeightAverage {
 
  private:
   AverageOptions options_;
-  Tensor master_;   // [N] the owned range
-  Tensor average_;  // [N] of its type
+  Tensor master_;   // [N] the range that this rank owns
+  Tensor average_;  // [N] of master's dtype
   std::vector<optim::ParameterPiece> pieces_;
 };
 

@@ -7,7 +7,7 @@ namespace stretto::parallel {
 
 struct EngineParts;
 
-// What a backward does with its gradients besides adding them to those on this rank.
+// The communication of a backward, which always adds gradients to those on this rank.
 enum class Reduce : uint8_t {
   last,   // the last micro-batch of a step: they are summed over the ranks while it runs
   later,  // a backward with `last` follows, which sums them; where gradients are sharded they are summed now
@@ -18,8 +18,8 @@ enum class Reduce : uint8_t {
 // EngineFacts::tensors.
 using GradientUses = std::vector<int>;
 
-// A pass of autograd through the parameters of one engine: while it exists, autograd may add to their
-// gradients. Engine::open() creates it. A graph that reaches several engines needs one of each:
+// A pass of autograd through the parameters of one engine: during its lifetime, autograd may add to their
+// gradients. Engine::open() creates it. A graph that reaches several engines needs a pass of each:
 //
 //   Backward pass = engine.open(engine.uses(loss), Reduce::last);
 //   loss.backward();
@@ -42,7 +42,7 @@ class Backward {
   friend class Engine;
   Backward(EngineParts& engine, GradientUses uses, Reduce reduce);
 
-  EngineParts* engine_;  // null once it is closed
+  EngineParts* engine_;  // null after close()
   Reduce reduce_;
 };
 

@@ -5,8 +5,8 @@
 
 namespace stretto::parallel {
 
-// The ranks that train one model on different data, by what they hold of it under a strategy. REQUIRES: the
-// mesh outlives this.
+// The ranks that train one model on different data, grouped by the part of it that they hold under a
+// strategy. REQUIRES: the mesh outlives this object.
 struct DataParallel {
   DataParallel(const Mesh& mesh, const Sharding& sharding);
 

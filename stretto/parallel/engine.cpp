@@ -51,7 +51,7 @@ void Engine::step(const StepInput& input) {
   EngineParts& engine = *parts_;
   if (engine.optimizer == nullptr) throw Error("step: this engine has no optimizer");
   engine.arena.verify();
-  if (input.again) {  // then its parameters are whole on every rank
+  if (input.again) {  // then the optimizer needs whole parameters, and every rank has them
     engine.optimizer->step(input.rates, {input.loss, input.grad_scale}, [&] {
       engine.reducer.gradients_were_zeroed();
       return input.again();
@@ -89,7 +89,7 @@ void Engine::skip_step() {
 
 int64_t Engine::steps_done() const { return parts_->optimizer->steps_done(); }
 
-// A rank that owns its shard only is compared with those that hold the shard in other copies.
+// If parameters are sharded, a rank is compared with the ranks that hold the same shard in other copies.
 void Engine::compare_replicas() {
   EngineParts& engine = *parts_;
   const Arena& arena = engine.arena;

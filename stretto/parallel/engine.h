@@ -63,7 +63,7 @@ class Engine {
   // graph that are not parameters of this engine are appended to `others`. Throws Error if a sparse table is
   // used other than by lookup.
   GradientUses uses(const Tensor& loss, std::vector<Tensor>* others = nullptr) const;
-  // Throws Error inside of another backward, and after one with Reduce::last until finish().
+  // Throws Error inside another backward, and after one with Reduce::last until finish().
   [[nodiscard]] Backward open(GradientUses uses, Reduce reduce);
   // Opens, runs autograd from `loss_sum` and closes. An undefined loss (a rank without samples) only takes
   // part in the reductions.
@@ -76,10 +76,10 @@ class Engine {
   // --- the step
 
   // Updates the parameters, zeroes the gradients, and gathers the parameters stepped by other ranks unless
-  // they are shared. Collective if the strategy shards. Throws Error naming a parameter that was replaced or
+  // they are shared. Collective if the strategy shards. Throws Error naming a parameter that was replaced, or
   // whose gradient was. REQUIRES: an optimizer.
   void step(const StepInput& input);
-  // Counts a step without updating parameters; zeroes the gradients. Throws as step() does.
+  // Counts a step without updating parameters; zeroes the gradients. Throws like step().
   void skip_step();
   int64_t steps_done() const;  // REQUIRES: an optimizer
 
@@ -97,8 +97,8 @@ class Engine {
   // Adds entries for parameters at master precision, frozen parameters, buffers, the average of the weights
   // ("average") and the optimizer, which refer to live memory. Broadcasts rank 0's buffers. Collective.
   void add_state(State& state, const StateNames& names = {});
-  // Call it after checkpoint::load has filled the entries. Collective. Throws ConfigError if the optimizer is
-  // another type.
+  // Call it after checkpoint::load has filled the entries. Collective. Throws ConfigError if the checkpoint's
+  // optimizer is of another type.
   void resume(const State& state, const StateNames& names = {});
 
   const EngineFacts& facts() const;

@@ -17,22 +17,23 @@ struct EngineFacts {
   ModuleTensors tensors;
   Sharding sharding;
   Precision precision = Precision::fp32;
-  int shards = 1;                      // ranks that the optimizer's state is divided among
-  bool gradients_are_sharded = false;  // then no rank has all of them
+  int shards = 1;                      // the number of ranks among which the optimizer's state is divided
+  bool gradients_are_sharded = false;  // no rank has the gradients of all parameters
   // Parameters are gathered block by block, so each forward is collective too, and every rank must run it
   // equally often.
   bool passes_are_collective = false;
   bool keeps_average = false;
   int64_t trainable_elements = 0;
   int64_t elements = 0;                 // with padding, which aligns each parameter to a cache line
-  std::vector<std::string> units = {};  // blocks whose parameters are gathered together; "" outside of blocks
+  std::vector<std::string> units = {};  // blocks whose parameters are gathered together; "": outside blocks
   size_t buckets = 0;                   // gradient buckets
-  size_t sparse_tables = 0;             // reduced by rows
+  size_t sparse_tables = 0;             // tables that are reduced by rows
   std::string optimizer = {};           // its name; "" without one
   optim::StepRates base_rates = {};     // of the optimizer
   bool reevaluates = false;             // optim::Optimizer::reevaluates()
-  std::filesystem::path optimizer_folder = {};  // holds the optimizer's state; "" if it is in memory
-  int copies = 1;                               // of the parameters in the job, each sharded over other ranks
+  // the folder with the optimizer's state; "" if it is in memory
+  std::filesystem::path optimizer_folder = {};
+  int copies = 1;  // of the parameters in the job, each sharded over other ranks
   EngineMemory memory = {};
 };
 

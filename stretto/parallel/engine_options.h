@@ -17,29 +17,29 @@ struct EngineOptions {
   std::string strategy = "ddp";  // a row of sharding.h
   Precision precision = Precision::fp32;
   double bucket_bytes = 25 * 1024 * 1024;  // largest gradient bucket
-  // If the optimizer's state is sharded: a reduction leaves each rank the gradients of its shard only, and
-  // zeros elsewhere. Off: strategies that replicate gradients give all of them to every rank.
+  // If the optimizer's state is sharded: a reduction gives each rank only the gradients of its shard, and
+  // zeros elsewhere. If false, strategies that replicate gradients give all of them to every rank.
   bool gradients_to_owners = true;
-  // If the optimizer's state is sharded and the ranks share memory: they compute with one copy of the
-  // parameters in it. A write to a parameter by any rank is then a write for all ranks.
+  // If the optimizer's state is sharded and the ranks share memory: they compute with one shared copy of the
+  // parameters. A write to a parameter by any rank is then a write for all ranks.
   bool shared_parameters = true;
   std::vector<ParameterGroup> groups = {};  // settings of parameters by name pattern
-  // The gradients of sparse embedding tables are reduced row by row, and the rows stepped one by one if
-  // strategy and optimizer support it. Off: weights are up to date after every step, without catch_up(). An
-  // optimizer that keeps_idle_rows() steps rows in any case.
+  // The gradients of sparse embedding tables are reduced row by row, and the rows are stepped separately if
+  // strategy and optimizer support it. If false, weights are up to date after every step, without catch_up().
+  // An optimizer that keeps_idle_rows() steps rows in any case.
   bool lazy_rows = true;
-  // > 0: micro-batches of this rank per step, the same on all ranks, which are 1, 2, 4, ...: all sums over
-  // micro-batches and ranks are taken in an order that depends on all their number only. REQUIRES gradients
-  // that no strategy shards.
+  // > 0: the number of micro-batches per step on this rank, which is the same on all ranks; the number of
+  // ranks is 1, 2, 4, ... All sums over micro-batches and ranks are then taken in an order that depends only
+  // on their total number. REQUIRES: no strategy shards the gradients.
   int64_t fixed_order = 0;
   // Keeps an exponential moving average of the weights, sharded like the master weights. Requires an
   // optimizer.
   std::optional<AverageOptions> average = {};
   // If parameters are gathered: Sharding::reshard_after_forward.
   bool reshard_after_forward = true;
-  int64_t min_unit_elements = 0;  // blocks with fewer parameters are no units (collect_tensors)
-  // A folder: the optimizer's state lies in files there (tensor/file_memory.h) and is in memory during the
-  // step only. "": in memory.
+  int64_t min_unit_elements = 0;  // blocks with fewer parameters are not units (collect_tensors)
+  // A folder: the optimizer's state is in files there (tensor/file_memory.h), and in memory during the step
+  // only. "": in memory.
   std::filesystem::path offload_optimizer = {};
   OptionNames names = {};
 };

@@ -17,7 +17,8 @@ bool steps_shards(const DataParallel& ranks, const Sharding& sharding) {
   return sharding.optimizer == Held::sharded && ranks.shard.size() > 1;
 }
 
-// Whether sparse tables are reduced by rows. Sums over copies are of whole shards.
+// Whether sparse tables are reduced by rows. With several copies of the model, whole shards are summed
+// instead.
 bool use_rows(const DataParallel& ranks, const EngineOptions& options, const Sharding& sharding,
               const optim::Optimizer* optimizer) {
   if (!options.lazy_rows || options.fixed_order > 0 || optimizer == nullptr || ranks.replicas != nullptr)
@@ -91,7 +92,7 @@ ArenaOptions make_arena_options(const EngineOptions& options, const Sharding& sh
           .shard_holders = ranks.replicas != nullptr ? comm::holders_of(*ranks.replicas) : Holders()};
 }
 
-// Parameters lie in the common memory of the group's ranks if `options` shares them.
+// The parameters are in the common memory of the group's ranks if `options` shares them.
 ArenaMemory arena_memory(const ArenaOptions& options, Group& group) {
   ArenaMemory memory = {.gradients = group.allocator()};
   if (options.parameters == Held::sharded) memory.parameters = group.allocator();
@@ -121,7 +122,7 @@ void cast_to_compute(const NamedTensorList& tensors, at::ScalarType dtype) {
   }
 }
 
-// The rest is known once the other parts are made.
+// Sets the facts that are known before the other parts are constructed.
 EngineFacts first_facts(torch::nn::Module& module, const DataParallel& ranks, const EngineOptions& options,
                         const optim::Optimizer* optimizer, const TensorSource* values) {
   const Sharding sharding = row_of(options);

@@ -35,10 +35,10 @@ struct EngineParts {
   // After each rank has written its shard of the parameters: makes all of them available to the others.
   // Collective.
   void share_parameters();
-  void catch_up();  // lazily stepped rows
+  void catch_up();  // updates rows that are stepped lazily
   // Exchanges the weights and their average. Collective. REQUIRES: average.
   void swap_average();
-  void offload_state() const;  // to files, after a step
+  void offload_state() const;  // writes the state to files, after a step
   // Broadcasts rank 0's buffers. Collective.
   void synchronise_buffers();
   std::vector<int64_t> buffer_versions() const;
@@ -52,7 +52,7 @@ struct EngineParts {
   std::optional<GatheredUnits> units;  // if parameters are sharded and not shared
   Reducer reducer;
   std::optional<WeightAverage> average;
-  std::vector<Tensor> offloaded;               // the optimizer's state that lies in files
+  std::vector<Tensor> offloaded;               // the optimizer's state that is in files
   std::vector<int64_t> synchronised_versions;  // of the buffers after the last synchronisation
 
  private:

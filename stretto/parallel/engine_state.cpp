@@ -1,7 +1,7 @@
 #include "stretto/parallel/engine.h"
 #include "stretto/parallel/engine_parts.h"
 
-// The engine's entries in the state table.
+// Implements the engine's entries in the state table.
 namespace stretto::parallel {
 
 void Engine::add_state(State& state, const StateNames& names) {

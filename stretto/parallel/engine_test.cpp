@@ -66,7 +66,8 @@ Tensor master_weights(Engine& engine, const std::string& parameter = "") {
   return {};
 }
 
-// The result of a few steps, and the state by entry, of the elements that this rank is the first to hold.
+// The result of a few steps, and the state by entry, restricted to the elements of which this rank is the
+// first holder.
 struct Trained {
   NamedTensors weights;
   std::map<std::string, int64_t> held;  // elements that this rank holds, by kind of entry
@@ -108,7 +109,7 @@ Trained train(Group& group, const EngineOptions& options, int steps) {
 
 class Strategies : public ::testing::TestWithParam<std::tuple<std::string, const char*, int>> {};
 
-TEST_P(Strategies, TrainAsOneRankDoes) {
+TEST_P(Strategies, TrainLikeOneRank) {
   const auto& [strategy, precision, ranks] = GetParam();
   const EngineOptions options = {
       .strategy = strategy, .precision = parse_precision(precision), .bucket_bytes = 64};
@@ -215,7 +216,7 @@ TEST(Engine, KeepsParametersThatTheSourceLacks) {
 }
 
 // The weights can be read any number of times, in any parts, and the reader may throw.
-TEST(Engine, GivesTheFirstRankTheWeightsAsItReadsThem) {
+TEST(Engine, GathersWeightsOnTheFirstRankWhenItReadsThem) {
   for (const char* strategy : {"ddp", "zero1", "zero2", "fsdp", "hsdp"}) {
     for (const char* precision : {"fp32", "bf16"}) {
       for (const bool shares : {true, false}) {
@@ -258,7 +259,7 @@ TEST(Engine, GivesTheFirstRankTheWeightsAsItReadsThem) {
   }
 }
 
-// The file is the same under all strategies and numbers of ranks.
+// The file is the same under all strategies and for any number of ranks.
 TEST(Engine, WeightsOfAnyStrategyAreTheSameFile) {
   const TempFolder folder;
   const auto saved = [&](const char* strategy, int ranks, bool shares) {
@@ -279,7 +280,7 @@ TEST(Engine, WeightsOfAnyStrategyAreTheSameFile) {
   }
 }
 
-// Every optimizer state is in files, and no result differs.
+// With every optimizer, keeping the state in files changes no result.
 TEST(Engine, StateInFilesChangesNoBit) {
   const TempFolder folder;
   for (const char* strategy : {"ddp", "zero1", "zero2", "fsdp"}) {
@@ -298,7 +299,7 @@ TEST(Engine, StateInFilesChangesNoBit) {
   }
 }
 
-TEST(Engine, RefusesAFolderThatTakesNoState) {
+TEST(Engine, RefusesAFolderThatCannotHoldState) {
   const TempFolder folder;
   const auto setup = [&](const std::filesystem::path& place) {
     comm::run_rank_threads(1, [&](Group& group) {
@@ -392,7 +393,7 @@ TEST(Engine, AHybridStrategyShardsWithinGroups) {
 
 // A strategy shards over dp_shard and cp of any mesh, and sums over these and dp_replicate, in any order of
 // the axes.
-TEST(Engine, AnyMeshTrainsAsOneRankDoes) {
+TEST(Engine, AnyMeshTrainsLikeOneRank) {
   Trained alone;
   comm::run_rank_threads(1, [&](Group& group) { alone = train(group, {.bucket_bytes = 64}, 4); });
   constexpr std::array turned = {Axis::tp, Axis::cp, Axis::dp_shard, Axis::dp_replicate, Axis::pp};
@@ -453,7 +454,7 @@ TEST(Engine, ShardedGradientsAccumulateOverMicroBatches) {
 }
 
 // An exception leaves a pass unclosed. The other rank does not wait for gradients that are never computed.
-TEST(Engine, APassThatIsNotClosedLeavesZeroGradientsAndKeepsNobodyWaiting) {
+TEST(Engine, APassThatIsNotClosedLeavesZeroGradientsAndDoesNotBlockOthers) {
   comm::run_rank_threads(2, [](Group& group) {
     Mlp net;
     const Mesh mesh = mesh_of(group);
@@ -478,7 +479,7 @@ TEST(Engine, APassThatIsNotClosedLeavesZeroGradientsAndKeepsNobodyWaiting) {
   });
 }
 
-TEST(Engine, ANonFiniteGradientIsNamedByTheRankThatHoldsIt) {
+TEST(Engine, ANonFiniteGradientIsNamedByItsOwner) {
   comm::run_rank_threads(2, [](Group& group) {
     Mlp net;
     const Mesh mesh = mesh_of(group, "zero2");
@@ -527,7 +528,7 @@ TEST(Engine, WithoutSharedMemoryParametersAreGathered) {
   comm::run_rank_threads(2, {}, body, "gloo");
 }
 
-TEST(Engine, AShardedOptimizerHoldsItsPartOnly) {
+TEST(Engine, AShardedOptimizerHasStateOfItsPartOnly) {
   int64_t whole = 0;
   comm::run_rank_threads(1, [&](Group& group) { whole = train(group, {}, 1).optimizer_bytes; });
   comm::run_rank_threads(2, [&](Group& group) {
@@ -551,7 +552,7 @@ TEST(Engine, StartsWithRankZerosTensors) {
   });
 }
 
-TEST(Engine, BuffersAreRankZerosInStateAndWeights) {
+TEST(Engine, StateAndWeightsHaveRankZerosBuffers) {
   comm::run_rank_threads(2, [](Group& group) {
     Mlp net;
     const Mesh mesh = mesh_of(group);
@@ -580,7 +581,7 @@ TEST(Engine, DivergedRanksAreNamed) {
   });
 }
 
-// The engine's sums and gathers are of whole parameters.
+// The engine sums and gathers whole parameters only.
 TEST(Engine, RefusesParametersThatAreCut) {
   struct Half : torch::nn::Module, nn::HasLayout {
     Half() { register_parameter("weight", at::zeros({2, 3})); }
@@ -608,7 +609,7 @@ TEST(Sharding, UnknownStrategiesAreNamedWithTheNearest) {
   EXPECT_THROW(register_sharding({.name = "ddp"}), ConfigError);
 }
 
-TEST(Engine, AShardedStrategyNeedsAnOptimizerOfStrettos) {
+TEST(Engine, AShardedStrategyNeedsABundledOptimizer) {
   comm::run_rank_threads(1, [](Group& group) {
     Mlp net;
     const Mesh mesh = mesh_of(group, "zero1");

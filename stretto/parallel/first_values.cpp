@@ -36,19 +36,19 @@ void FirstValues::read_part(const HeldValues& part) const {
 }
 
 // The hash of rank 0's values of elements that another rank holds.
-uint64_t FirstValues::checksum_of(const HeldValues& mine, const Range& elements) const {
-  const Range& held = mine.elements;
+uint64_t FirstValues::checksum_of(const HeldValues& local, const Range& elements) const {
+  const Range& held = local.elements;
   if ((held & elements) == elements)
-    return checksum(mine.values.slice(0, elements.begin - held.begin, elements.end - held.begin));
-  const Tensor values = at::empty({elements.size()}, mine.values.options());
-  read_part({mine.parameter, elements, values});
+    return checksum(local.values.slice(0, elements.begin - held.begin, elements.end - held.begin));
+  const Tensor values = at::empty({elements.size()}, local.values.options());
+  read_part({local.parameter, elements, values});
   return checksum(values);
 }
 
 bool FirstValues::agree(std::span<const HeldValues> held) const {
-  std::vector<HashedPart> mine;
-  for (const HeldValues& part : held) mine.push_back({part.elements, checksum(part.values)});
-  const std::vector<std::string> all = group_.all_gather_bytes(bytes_of(mine));
+  std::vector<HashedPart> local;
+  for (const HeldValues& part : held) local.push_back({part.elements, checksum(part.values)});
+  const std::vector<std::string> all = group_.all_gather_bytes(bytes_of(local));
   bool equal = true;
   for (size_t i = 0; i < held.size() && group_.rank() == 0; ++i) {
     std::map<std::pair<int64_t, int64_t>, uint64_t> known;  // hashes of rank 0's values

@@ -27,7 +27,7 @@ class FirstValues {
 
  private:
   void read_part(const HeldValues& part) const;
-  uint64_t checksum_of(const HeldValues& mine, const Range& elements) const;
+  uint64_t checksum_of(const HeldValues& local, const Range& elements) const;
   bool agree(std::span<const HeldValues> held) const;
 
   Group& group_;

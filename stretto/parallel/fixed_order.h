@@ -6,9 +6,9 @@
 #include "stretto/base/range.h"
 #include "stretto/comm/group.h"
 
-// Sums whose rounding depends only on the number of terms: those of a binary tree, in which the sum of n
-// terms is that of the first n / 2 (rounded down) plus that of the others. If n terms are divided evenly
-// among 2, 4, 8, ... ranks, in order, the sum of the ranks' sums is the sum of all terms.
+// Sums whose rounding depends only on the number of terms. They form a binary tree: the sum of n terms is the
+// sum of the first n / 2 (rounded down) plus the sum of the others. If n terms are divided evenly among 2, 4,
+// 8, ... ranks, in order, the sum of the ranks' sums is the sum of all terms.
 namespace stretto::parallel {
 
 // Adds the rows of `rows`, [n, ...], n >= 1. Destroys them.
@@ -18,18 +18,18 @@ Tensor sum_rows_in_fixed_order(const Tensor& rows);
 // must outlive the Work. Collective; so is waiting, in the order of the calls.
 Work sum_in_fixed_order(Group& group, const Tensor& values);
 
-// Sums terms that come one after the other in a buffer. It keeps up to log2(terms) sums, rounded up, of the
-// buffer's size.
+// Sums terms that appear one after the other in a buffer. It stores up to log2(terms) partial sums, rounded
+// up, each as large as the buffer.
 class FixedOrderSum {
  public:
   // `buffer`: [elements], zeros before each term; keeps referring to it.
   FixedOrderSum(Tensor buffer, int64_t terms) : buffer_(std::move(buffer)), terms_(terms) {}
 
-  // Takes the term in the buffer, which is not the last one, and zeroes the buffer.
+  // Adds the term in the buffer, which must not be the last one, and zeroes the buffer.
   void take();
-  // Adds all terms that were taken to a range of the last term.
+  // Adds the sum of all earlier terms to a range of the last term.
   void add_taken(const Range& range);
-  // Drops the terms that were taken.
+  // Drops the terms so far.
   void restart();
 
  private:

@@ -7,7 +7,7 @@
 namespace stretto::parallel {
 namespace {
 
-// Rows whose sum depends on its order in every few elements.
+// Returns rows whose sum depends on the order of summation in some elements.
 Tensor terms_of(int64_t rows, int64_t elements) {
   const at::Generator random = at::detail::createCPUGenerator(5);
   return at::randn({rows, elements}, random) * at::exp(4 * at::randn({rows, elements}, random));
@@ -15,7 +15,7 @@ Tensor terms_of(int64_t rows, int64_t elements) {
 
 Tensor sum_of(const Tensor& rows) { return sum_rows_in_fixed_order(rows.clone()).clone(); }
 
-TEST(FixedOrder, IsThatOfABinaryTree) {
+TEST(FixedOrder, SumsLikeABinaryTree) {
   const Tensor terms = terms_of(5, 64);
   EXPECT_TRUE(at::equal(sum_of(terms), (terms[0] + terms[1]) + (terms[2] + (terms[3] + terms[4]))));
   EXPECT_FALSE(at::equal(sum_of(terms), terms[0] + terms[1] + terms[2] + terms[3] + terms[4]));
@@ -33,7 +33,7 @@ TEST(FixedOrder, PartsOfRanksAreSubtrees) {
   }
 }
 
-TEST(FixedOrder, TermsMayComeOneAfterTheOther) {
+TEST(FixedOrder, TermsMayBeAddedOneAfterTheOther) {
   for (int64_t count = 1; count <= 19; ++count) {
     const Tensor buffer = at::zeros({64});
     FixedOrderSum sum(buffer, count);
@@ -52,16 +52,16 @@ TEST(FixedOrder, TermsMayComeOneAfterTheOther) {
   }
 }
 
-TEST(FixedOrder, RanksSumAsOneWould) {
+TEST(FixedOrder, RanksSumLikeOneRank) {
   for (const int ranks : {1, 2, 4}) {
     for (const int64_t elements : {1, 7, 64}) {
       const Tensor terms = terms_of(ranks, elements), expected = sum_of(terms);
       comm::run_rank_threads(ranks, [&](Group& group) {
-        const Tensor mine = terms[group.rank()].clone(), again = mine.clone();
-        Work first = sum_in_fixed_order(group, mine), second = sum_in_fixed_order(group, again);
+        const Tensor local = terms[group.rank()].clone(), again = local.clone();
+        Work first = sum_in_fixed_order(group, local), second = sum_in_fixed_order(group, again);
         first.wait();
         second.wait();
-        EXPECT_TRUE(at::equal(mine, expected)) << ranks << " ranks, " << elements << " elements";
+        EXPECT_TRUE(at::equal(local, expected)) << ranks << " ranks, " << elements << " elements";
         EXPECT_TRUE(at::equal(again, expected));
       });
     }

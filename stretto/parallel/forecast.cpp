@@ -6,7 +6,7 @@
 
 namespace stretto::parallel {
 
-// The optimizer is bound to pages that are never touched.
+// The optimizer is bound to memory whose pages are never touched.
 ModelSizes sizes_of(const ModuleTensors& tensors, Precision precision, optim::Optimizer& optimizer) {
   ModelSizes sizes;
   std::vector<optim::ParameterPiece> pieces;
@@ -61,7 +61,7 @@ StepForecast forecast_step(const ModelSizes& sizes, const Sharding& row, Precisi
                                                         static_cast<double>(bytes.compute) / 2) +
                          static_cast<double>(sizes.optimizer_bytes);
   const double optimizer = stepped * here / (shards ? static_cast<double>(group.ranks) : 1.0);
-  // Each rank reads the gradients of all and writes the sums: to its own shard, or to every rank.
+  // Each rank reads the gradients of all ranks and writes the sums, to its own shard or to every rank.
   const double reduced = here == 1 ? 0 : gradients * (here + (shards ? 1.0 : here)) / 2;
   step.memory = (optimizer + reduced) / rates.memory;
   if (const int hosts = job.hosts(); hosts > 1) {

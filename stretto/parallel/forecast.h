@@ -9,7 +9,7 @@
 
 namespace stretto::parallel {
 
-// `optimizer` has not been bound. The run is assumed to reach all rows of tables.
+// REQUIRES: `optimizer` is not bound. All rows of tables are assumed to be reached.
 ModelSizes sizes_of(const ModuleTensors& tensors, Precision precision, optim::Optimizer& optimizer);
 
 // Rates of the hosts, in bytes per second.
@@ -23,13 +23,13 @@ struct HardwareRates {
 struct StepForecast {
   double compute = 0;
   double memory = 0;   // optimizer and reductions within hosts, which memory bandwidth bounds
-  double network = 0;  // what is sent between hosts
-  double sent = 0;     // bytes, by each host to others
+  double network = 0;  // messages between hosts
+  double sent = 0;     // bytes that each host sends to others
   double total() const { return compute + memory + network; }
   std::string bound() const;  // the largest part: "compute", "memory" or "network"
 };
-// `compute`: seconds of forward and backward of a step on a rank that has a core of its own. Nothing
-// overlaps.
+// `compute`: seconds of forward and backward of a step on a rank with its own core. The parts are assumed not
+// to overlap.
 StepForecast forecast_step(const ModelSizes& sizes, const Sharding& row, Precision precision,
                            const JobShape& job, double compute, const HardwareRates& rates);
 

@@ -22,7 +22,7 @@ struct Stack : torch::nn::Module {
 
 class Forecasts : public ::testing::TestWithParam<std::tuple<std::string, const char*, int, bool>> {};
 
-TEST_P(Forecasts, AreWhatTheEngineReports) {
+TEST_P(Forecasts, EqualTheReportsOfTheEngine) {
   const auto& [strategy, precision_name, ranks, one_host] = GetParam();
   const Precision precision = parse_precision(precision_name);
   const Sharding& row = find_sharding(strategy);
@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(Strategies, Forecasts,
                                             ::testing::Values("fp32", "bf16", "fp64"),
                                             ::testing::Values(1, 2, 3), ::testing::Bool()));
 
-TEST(Forecast, MoreIsShardedFromRowToRow) {
+TEST(Forecast, EachRowShardsMoreThanThePreviousOne) {
   Stack net;
   const auto unbound = optim::adamw({});
   const ModelSizes sizes = sizes_of(collect_tensors(net), Precision::bf16, *unbound);
@@ -76,7 +76,7 @@ TEST(Forecast, MoreIsShardedFromRowToRow) {
   EXPECT_EQ(offloaded.optimizer_in_files, over_hosts("fsdp").parameters.optimizer);
 }
 
-TEST(Forecast, NamesWhatBindsAStep) {
+TEST(Forecast, NamesTheBoundOfAStep) {
   Stack net;
   const auto unbound = optim::adamw({});
   const ModelSizes sizes = sizes_of(collect_tensors(net), Precision::fp32, *unbound);

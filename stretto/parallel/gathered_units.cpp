@@ -54,7 +54,8 @@ void GatheredUnits::open(const nn::Block& block, size_t pass) {
   gather_ahead(block, pass);
 }
 
-// Without gradients there will be no backward. A forward of activation checkpointing has none either.
+// Without gradients there is no backward. The first forward of activation checkpointing has no gradients
+// either.
 void GatheredUnits::after_forward(nn::Block& block) noexcept {
   close(block, /*keep=*/!reshard_after_forward_ && at::GradMode::is_enabled());
 }
@@ -65,7 +66,7 @@ void GatheredUnits::close(const nn::Block& block, bool keep) noexcept {
   }
 }
 
-// Gathers at most one block ahead, and releases a block that was gathered ahead in vain.
+// Gathers at most one block ahead, and releases a block that was gathered ahead but not used.
 void GatheredUnits::gather_ahead(const nn::Block& block, size_t pass) {
   const auto next = next_[pass].find(&block);
   if (next == next_[pass].end()) return;

@@ -13,11 +13,10 @@
 
 namespace stretto::parallel {
 
-// The values of sharded parameters: those of a block are gathered before its forward and again before its
-// backward, and released after each; or, without `reshard_after_forward`, kept from a forward with gradients
-// until the backward. While a block computes, the next one is gathered, once the order of blocks is known
-// from an earlier pass. Parameters outside of blocks are gathered after each step and stay.
-//
+// The values of sharded parameters. Those of a block are gathered before its forward and again before its
+// backward, and released after each; without `reshard_after_forward` they are kept from a forward with
+// gradients until the backward. While a block computes, the next one is gathered, once the order of blocks is
+// known from an earlier pass. Parameters outside blocks are gathered after each step and kept.
 // Forward and backward are collective: every rank of the group must run the same blocks in the same order.
 class GatheredUnits : public nn::BlockObserver {
  public:
@@ -27,7 +26,7 @@ class GatheredUnits : public nn::BlockObserver {
   GatheredUnits(const GatheredUnits&) = delete;
   GatheredUnits& operator=(const GatheredUnits&) = delete;
 
-  // Call it after the owned values have changed. Collective. REQUIRES: no forward or backward is under way.
+  // Call it after the owned values have changed. Collective. REQUIRES: no forward or backward is in progress.
   void refresh();
 
   void before_forward(nn::Block& block) override { open(block, 0); }
@@ -37,9 +36,9 @@ class GatheredUnits : public nn::BlockObserver {
 
  private:
   struct Unit {
-    bool owned = false;  // entirely, so that its values are always there
-    int users = 0;       // passes under way that read it
-    bool begun = false;  // gathered, or being so
+    bool owned = false;  // this rank owns the whole unit, so that its values are always available
+    int users = 0;       // passes in progress that read it
+    bool begun = false;  // gathering has begun, and may be complete
     Tensor buffer = {};
     std::vector<Work> works = {};
   };
@@ -58,9 +57,9 @@ class GatheredUnits : public nn::BlockObserver {
   std::vector<nn::Block*> blocks_;
   std::map<const nn::Block*, std::vector<size_t>> units_of_;
   std::vector<Unit> units_;
-  std::vector<size_t> resident_;  // outside of blocks
-  std::vector<size_t> ahead_;     // begun before a block needs them
-  // The order of blocks, with one element for forward and one for backward.
+  std::vector<size_t> resident_;  // units outside blocks
+  std::vector<size_t> ahead_;     // units that are gathered before a block needs them
+  // The order of blocks: one element for forward and one for backward.
   std::array<const nn::Block*, 2> first_ = {}, previous_ = {};
   std::array<std::map<const nn::Block*, const nn::Block*>, 2> next_;
 };

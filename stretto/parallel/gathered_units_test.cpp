@@ -20,8 +20,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// A table outside of blocks, three blocks of which the first is called twice, and a head of torch's, whose
-// backward uses a saved view of the weight.
+// A table outside blocks, three blocks of which the first is called twice, and a layer of torch as the head,
+// whose backward uses a saved view of the weight.
 struct Tower : torch::nn::Module {
   Tower() {
     at::Generator random = at::detail::createCPUGenerator(3);
@@ -89,7 +89,7 @@ class Gathered : public ::testing::TestWithParam<std::tuple<const char*, int>> {
 INSTANTIATE_TEST_SUITE_P(Backends, Gathered,
                          ::testing::Combine(::testing::Values("shm", "gloo"), ::testing::Values(2, 3)));
 
-TEST_P(Gathered, TrainsAsOneRankDoes) {
+TEST_P(Gathered, TrainsLikeOneRank) {
   const auto [backend, ranks] = GetParam();
   for (const bool checkpointed : {false, true}) {
     Course alone;
@@ -155,7 +155,7 @@ TEST(GatheredUnits, StayUntilBackwardWithoutResharding) {
   });
 }
 
-TEST(GatheredUnits, SmallBlocksBelongToWhatIsAroundThem) {
+TEST(GatheredUnits, SmallBlocksBelongToTheEnclosingBlock) {
   comm::run_rank_threads(3, [](Group& group) {
     Tower net;  // blocks of 272, 272, 272 and 68 parameters
     const Mesh mesh = mesh_of(group, "fsdp");
@@ -201,7 +201,7 @@ TEST(GatheredUnits, ValuesExistWhileTheirBlockComputes) {
   });
 }
 
-// One weight in two blocks belongs to neither.
+// A weight that two blocks share belongs to neither.
 TEST(GatheredUnits, TiedParametersStay) {
   struct Layer : torch::nn::Module {
     explicit Layer(const Tensor& shared) : weight(register_parameter("weight", shared)) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t most = 32 << 10;  // elements per message, of which 64 may wait in shared memory
 
-// The elements of the arena that the first rank requests, on all ranks; none if it has finished.
+// Broadcasts the elements of the arena that the first rank requests; an empty range if it has finished.
 Range ask(Group& group, const Range& elements = {0, 0}) {
   Tensor range = at::tensor({elements.begin, elements.end}, at::kLong).to(group.device());
   group.broadcast(range, 0).wait();
@@ -44,7 +44,7 @@ GatheredWeights::GatheredWeights(const Arena& arena, Group& group, NamedTensors 
 GatheredWeights::~GatheredWeights() {
   try {
     ask(group_);
-  } catch (const std::exception& error) {  // the group has failed, which its next call reports
+  } catch (const std::exception& error) {  // the group has failed; its next call reports that
     log::warning("{}", error.what());
   }
 }
@@ -71,7 +71,7 @@ Tensor GatheredWeights::gather(const Range& elements) const {
 
 void GatheredWeights::read(const std::string& name, const Region& region, const Tensor& values) const {
   if (others_.has(name)) return others_.read(name, region, values);
-  if (region.elements() == 0) return;  // would be the end
+  if (region.elements() == 0) return;  // an empty request would mean the end
   const Arena::Parameter& parameter = *parameters_.at(name);
   const std::vector<int64_t>& shape = parameter.info.layout.global;
   if (region.extent == shape) {

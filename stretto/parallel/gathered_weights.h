@@ -9,9 +9,9 @@
 
 namespace stretto::parallel {
 
-// The master weights of an arena that shards them, on the first rank of its group: values that are read come
-// from the ranks that own them. Each of those calls send_weights(), which returns when this object is
-// destroyed.
+// The master weights of an arena that shards them, on the first rank of its group. Values are received from
+// the ranks that own them when they are read. Each of these ranks calls send_weights(), which returns when
+// this object is destroyed.
 class GatheredWeights : public ListedSource {
  public:
   // `others`: further tensors that this rank has.

@@ -28,8 +28,8 @@ void GradientScratch::open(size_t unit) {
   arena_.bind_gradients(unit, gradients);
 }
 
-// Backward writes few of their rows. REQUIRES: the pages of large gradients are released when they are
-// closed.
+// Uses small pages for large tables, since backward writes few of their rows. REQUIRES: the pages of large
+// gradients are released when they are closed.
 void GradientScratch::use_small_pages_for_tables(size_t unit, const Tensor& gradients) const {
   const Arena::Unit& of = arena_.units()[unit];
   for (size_t i = of.first_parameter; i < of.end_parameter; ++i) {

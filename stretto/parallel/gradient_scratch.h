@@ -15,12 +15,12 @@ class GradientScratch {
   // `allocator` gives memory that collectives reduce in place.
   GradientScratch(Arena& arena, const Allocator& allocator);
 
-  // Whether the gradients of a unit need scratch memory. Where gradients are not sharded, none does.
+  // Whether the gradients of a unit need scratch memory. If gradients are not sharded, none do.
   bool serves(size_t unit) const;
   bool is_open(size_t unit) const { return arena_.units()[unit].gradients.defined(); }
 
-  // Gives the parameters of a unit gradients: zeros, or those that autograd has allocated and computed
-  // meanwhile.
+  // Gives the parameters of a unit gradients: zeros, or those that autograd has already allocated and
+  // computed.
   void open(size_t unit);
   // Removes the gradients of the unit's parameters.
   void close(size_t unit);

@@ -14,8 +14,8 @@ namespace {
 
 using Layer = nn::Sharded<nn::Linear>;
 
-// Four blocks, called in an order that is not that of registration; the second is called twice, the last is
-// not used.
+// Four blocks, called in an order that differs from their registration; the second is called twice, the last
+// is not used.
 struct Blocks : torch::nn::Module {
   Blocks() {
     at::Generator random = at::detail::createCPUGenerator(7);
@@ -68,7 +68,8 @@ TEST_P(ShardedGradients, EqualThoseOfOneRankInAnyOrderOfUse) {
       Reducer reducer(arena, group, {.bucket_bytes = 200, .to_owners = true});
       const Tensor x = block_inputs().tensor_split(group.size())[static_cast<size_t>(group.rank())];
       for (int step = 0; step < 2; ++step) {
-        for (const bool last : {false, true}) {  // half of the loss each, without and with communication
+        // half of the loss in each backward, without and with communication
+        for (const bool last : {false, true}) {
           reducer.backward(net.forward(x, checkpointed) / 2, last);
           if (!last) {
             EXPECT_EQ(open_units(arena), arena.units().size());
@@ -125,7 +126,7 @@ TEST(GradientScratch, FewBuffersServeAllUnits) {
   EXPECT_FALSE(net.layers[0]->weight.grad().defined());
 }
 
-// Backward may reach a unit before it has memory: what autograd allocated is kept.
+// Backward may reach a unit before it has memory: gradients that autograd allocated are kept.
 TEST(GradientScratch, GradientsThatAutogradAllocatedAreMovedIn) {
   Blocks net;
   Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64,

@@ -15,27 +15,27 @@ class GradientView {
  public:
   // L2 norm over all parameters, the same on all ranks. Collective.
   double norm() const;
-  // The first parameter whose gradient holds NaN or infinity, or "". Collective.
+  // The first parameter whose gradient contains NaN or infinity, or "". Collective.
   std::string first_nonfinite() const;
-  // Whether all gradients on this rank are finite, reduced or not.
+  // Whether all gradients on this rank are finite, whether reduced or not.
   bool own_are_finite() const;
 
-  // [N] those that this rank has: all, or its shard (EngineOptions::gradients_to_owners).
+  // [N] the reduced gradients on this rank: all, or those of its shard (EngineOptions::gradients_to_owners).
   Tensor held() const;
-  // The gradients multiplied by `factor`, by parameter, on every rank; {} where gradients are sharded.
+  // The gradients multiplied by `factor`, by parameter, on every rank; {} if gradients are sharded.
   // Collective.
   NamedTensors by_name(double factor) const;
 
   void scale(double factor);
   void clamp(double limit);  // each element to [-limit, limit]
   void clear();
-  // Zeroes the gradients of the parameters for whose index in EngineFacts::tensors `which` returns true, on
-  // every rank.
+  // Zeroes the gradients of the parameters for which `which`, called with their index in
+  // EngineFacts::tensors, returns true; on every rank.
   void clear(const std::function<bool(size_t parameter)>& which);
 
   // Replaces gradients that were dropped (zero_grad() of a module, with its default) by zeros. Returns their
-  // number, or that of all parameters if all that have memory were dropped. Throws Error naming a parameter
-  // that was replaced.
+  // number, or the number of all parameters if every gradient that had memory was dropped. Throws Error
+  // naming a parameter that was replaced.
   size_t restore_dropped();
 
  private:

@@ -52,7 +52,7 @@ double operations_of(const std::vector<LinearMaps>& all, int64_t rows) {
   return operations;
 }
 
-// The maps with the most operations.
+// Returns the maps with the most operations.
 std::vector<LinearMaps> largest(std::vector<LinearMaps> maps) {
   std::ranges::stable_sort(maps, std::greater(), [](const LinearMaps& one) { return operations_of(one, 1); });
   maps.resize(std::min(most_shapes, maps.size()));
@@ -70,7 +70,7 @@ nlohmann::json to_json(const MatmulChoice& choice) {
   return json;
 }
 
-// What the choice depends on.
+// Everything that the choice depends on.
 nlohmann::json cache_key(const std::vector<LinearMaps>& timed, at::ScalarType dtype, int64_t rows,
                          const std::set<std::string>& usable) {
   nlohmann::json key = {
@@ -111,9 +111,8 @@ void write_cache(const std::filesystem::path& folder, const nlohmann::json& key,
         {"key", key}, {"choice", to_json(measured.choice)}, {"speedup", measured.speedup}};
     write_file_atomic(cache_file(folder, key), stored.dump(2) + "\n");
   } catch (const Error& error) {
-    log::warning(
-        "the measured speed of matrix products was not cached, so the next run measures it again: {}",
-        error.what());
+    log::warning("the measured speed of matmuls was not cached, so the next run measures it again: {}",
+                 error.what());
   }
 }
 
@@ -163,14 +162,14 @@ MatmulLibraries::MatmulLibraries(const torch::nn::Module& module, const MatmulOp
     : options_(options), usable_(usable_everywhere(options.dtype, group)) {
   if (options_.reference) {
     reason_ = options_.names("reference");
-  } else if (options_.wish != Products::automatic) {
-    const MatmulLibrary wanted = kernels::parse_library(std::string(name_of(options_.wish)));
+  } else if (options_.requested != Products::automatic) {
+    const MatmulLibrary wanted = kernels::parse_library(std::string(name_of(options_.requested)));
     for (const MatmulRole role : all_matmul_roles) {
       if (is_usable(wanted, role)) choice_.of_role[static_cast<size_t>(role)] = wanted;
     }
     const bool is_used = std::ranges::find(choice_.of_role, wanted) != choice_.of_role.end();
-    reason_ = is_used ? options_.names("wish")
-                      : fmt::format("{} has no {} products here", name_of(options_.wish),
+    reason_ = is_used ? options_.names("requested")
+                      : fmt::format("{} does not support {} matmuls here", name_of(options_.requested),
                                     dtype_name(options_.dtype));
   } else {
     choose_for_all(module, group);
@@ -190,8 +189,8 @@ void MatmulLibraries::choose_for_all(const torch::nn::Module& module, Group* gro
   }
   if (group == nullptr || group->rank() == 0) choose_here(largest(maps));
   if (group == nullptr) return;
-  const nlohmann::json mine = {{"choice", to_json(choice_)}, {"reason", reason_}};
-  const auto decided = nlohmann::json::parse(group->broadcast_bytes(mine.dump(), 0));
+  const nlohmann::json local = {{"choice", to_json(choice_)}, {"reason", reason_}};
+  const auto decided = nlohmann::json::parse(group->broadcast_bytes(local.dump(), 0));
   for (const MatmulRole role : all_matmul_roles) {
     choice_.of_role[static_cast<size_t>(role)] =
         kernels::parse_library(decided.at("choice").at(name_of(role)));
@@ -241,7 +240,7 @@ void MatmulLibraries::resume(const State& state) {
   if (!state.scalars.contains("products")) {
     if (choice_ == MatmulChoice()) return;
     log::info(
-        "the checkpoint does not record which libraries computed its matrix products; from here on it is {}: {}",
+        "the checkpoint does not record which libraries computed its matmuls; they are now computed by {}: {}",
         kernels::to_text(choice_), consequence);
     return;
   }
@@ -249,8 +248,8 @@ void MatmulLibraries::resume(const State& state) {
   if (const std::string then = saved.at("processor"); then != processor_name())
     log::info("the checkpoint is of another processor, {}, and this is {}: {}", then, processor_name(),
               consequence);
-  const MatmulChoice mine = choice_;
-  const bool is_free = options_.wish == Products::automatic && !options_.reference;
+  const MatmulChoice own = choice_;
+  const bool is_free = options_.requested == Products::automatic && !options_.reference;
   const bool differs = saved.at("dtype") != dtype_name(options_.dtype);
   for (const MatmulRole role : all_matmul_roles) {
     const std::string library = saved.at(name_of(role));
@@ -260,15 +259,15 @@ void MatmulLibraries::resume(const State& state) {
     if (is_free && !differs && same != all_matmul_libraries.end()) {
       choice_.of_role[static_cast<size_t>(role)] = *same;
     } else if (library != name_of(choice_[role])) {
-      log::info("{} products were computed by {} and are by {} from here on, because {}: {}", name_of(role),
+      log::info("{} matmuls were computed by {} and are now computed by {}, because {}: {}", name_of(role),
                 library, name_of(choice_[role]),
                 differs   ? fmt::format("they are {} here", dtype_name(options_.dtype))
                 : is_free ? fmt::format("this libtorch has no {} here", library)
-                          : fmt::format("{} says so", options_.names("wish")),
+                          : fmt::format("{} requests it", options_.names("requested")),
                 consequence);
     }
   }
-  if (choice_ != mine || is_free) reason_ = "as in the run that is resumed";
+  if (choice_ != own || is_free) reason_ = "as in the run that is resumed";
   apply();
 }
 

@@ -14,27 +14,27 @@
 
 namespace stretto::parallel {
 
-// The type of the operands of stretto::nn's products in `precision` on CPU: fp32 for bf16 without bf16
+// The dtype of the operands of stretto::nn's matmuls in `precision` on CPU: fp32 for bf16 without bf16
 // instructions.
 at::ScalarType matmul_type(Precision precision);
 
 struct MatmulOptions {
-  Products wish = Products::automatic;  // or a library to be used wherever it is usable
-  at::ScalarType dtype = at::kFloat;    // of the operands
-  int64_t rows = 256;                   // of a product: tokens per micro-batch of a rank
-  std::filesystem::path cache = {};     // folder that keeps what was measured for later runs; empty: none
-  bool reference = false;               // ATen's operators, regardless of the request
-  kernels::MatmulTimer timer = {};      // for tests
+  Products requested = Products::automatic;  // or a library to be used wherever it is usable
+  at::ScalarType dtype = at::kFloat;         // of the operands
+  int64_t rows = 256;                        // rows of a matmul: tokens per micro-batch of a rank
+  std::filesystem::path cache = {};  // the folder that caches measurements for later runs; empty: none
+  bool reference = false;            // ATen's operators, regardless of the request
+  kernels::MatmulTimer timer = {};   // for tests
   OptionNames names = {};
 };
 
-// Which libraries compute the matrix products of a run. With "auto", rank 0 times the usable ones on the
-// shapes of the module's nn::Linear layers (kernels/matmul/choice.h), for about 0.1 s, and all ranks use its
-// choice. The choice is cached per processor, unless measurements contradicted each other, and is part of the
-// run's state, so that rounding is the same in a resumed run.
+// The libraries that compute the matmuls of a run. With "auto", rank 0 times the usable ones on the shapes of
+// the module's nn::Linear layers (kernels/matmul/choice.h), for about 0.1 s, and all ranks use its choice.
+// The choice is cached per processor, unless measurements contradicted each other, and is part of the run's
+// state, so that rounding is the same in a resumed run.
 class MatmulLibraries {
  public:
-  // Chooses, and sets the process's products (kernels/matmul/matmul.h). Collective.
+  // Chooses the libraries and sets those of the process (kernels/matmul/matmul.h). Collective.
   MatmulLibraries(const torch::nn::Module& module, const MatmulOptions& options, Group& group);
   // Chooses for a process that is not a rank.
   MatmulLibraries(const torch::nn::Module& module, const MatmulOptions& options);
@@ -45,7 +45,7 @@ class MatmulLibraries {
   std::string describe() const;
 
   void add_state(State& state) const;
-  // Uses the libraries of the run that wrote `state`, unless another one is requested, and logs differences.
+  // Uses the libraries of the run that saved `state`, unless another one is requested, and logs differences.
   void resume(const State& state);
 
  private:

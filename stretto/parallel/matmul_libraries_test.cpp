@@ -22,18 +22,18 @@ constexpr MatmulChoice all_of(MatmulLibrary library) { return {{library, library
 
 bool has_onednn() { return kernels::is_usable(MatmulLibrary::onednn, MatmulRole::forward, at::kFloat); }
 
-// All libraries take the same time: measuring on a busy machine could contradict itself.
+// Reports equal times for all libraries: real measurements on a busy machine could contradict each other.
 std::vector<kernels::MatmulTime> equal_times(const kernels::MatmulShape&) {
   return {{MatmulLibrary::aten, 1}, {MatmulLibrary::onednn, 1}};
 }
 
-// Restores the process's products, and collects log lines.
-class RunProductsTest : public ::testing::Test {
+// Restores the process's matmul libraries, and collects log lines.
+class RunMatmulsTest : public ::testing::Test {
  protected:
-  RunProductsTest() {
+  RunMatmulsTest() {
     log::set_output([this](std::string_view line) { logged_ += std::string(line) + "\n"; });
   }
-  ~RunProductsTest() override {
+  ~RunMatmulsTest() override {
     log::set_output({});
     for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) kernels::use_matmul(dtype, {});
   }
@@ -42,13 +42,13 @@ class RunProductsTest : public ::testing::Test {
   void choose(const MatmulOptions& options, const std::function<void(MatmulLibraries&)>& check,
               int64_t width = 8) {
     comm::run_rank_threads(1, [&](Group& group) {
-      MatmulLibraries products(nn::Linear(width, width), options, group);
-      check(products);
+      MatmulLibraries libraries(nn::Linear(width, width), options, group);
+      check(libraries);
     });
   }
-  static State state_of(nlohmann::json products) {
+  static State state_of(nlohmann::json libraries) {
     State state;
-    state.scalars["products"] = std::move(products);
+    state.scalars["products"] = std::move(libraries);
     return state;
   }
   std::vector<std::filesystem::path> cached() const {
@@ -61,40 +61,40 @@ class RunProductsTest : public ::testing::Test {
   std::string logged_;
 };
 
-TEST_F(RunProductsTest, ALibraryThatIsAskedForIsUsedWhereItIsUsable) {
+TEST_F(RunMatmulsTest, ARequestedLibraryIsUsedIfItIsUsable) {
   if (!has_onednn()) GTEST_SKIP() << "this libtorch has no oneDNN";
-  choose({.wish = Products::onednn}, [](const MatmulLibraries& products) {
-    EXPECT_EQ(products.choice(), all_of(MatmulLibrary::onednn));
-    EXPECT_EQ(products.describe(), "onednn (fp32, wish)");
-    EXPECT_EQ(kernels::matmul_in_use(at::kFloat), products.choice());
+  choose({.requested = Products::onednn}, [](const MatmulLibraries& libraries) {
+    EXPECT_EQ(libraries.choice(), all_of(MatmulLibrary::onednn));
+    EXPECT_EQ(libraries.describe(), "onednn (fp32, requested)");
+    EXPECT_EQ(kernels::matmul_in_use(at::kFloat), libraries.choice());
   });
-  choose({.wish = Products::onednn, .dtype = at::kDouble}, [](const MatmulLibraries& products) {
-    EXPECT_EQ(products.describe(), "aten (fp64, onednn has no fp64 products here)");
+  choose({.requested = Products::onednn, .dtype = at::kDouble}, [](const MatmulLibraries& libraries) {
+    EXPECT_EQ(libraries.describe(), "aten (fp64, onednn does not support fp64 matmuls here)");
   });
-  choose({.wish = Products::mkl}, [](const MatmulLibraries& products) {
-    EXPECT_EQ(products.describe(), "aten (fp32, mkl has no fp32 products here)");
+  choose({.requested = Products::mkl}, [](const MatmulLibraries& libraries) {
+    EXPECT_EQ(libraries.describe(), "aten (fp32, mkl does not support fp32 matmuls here)");
   });
-  choose({.wish = Products::onednn, .reference = true}, [](const MatmulLibraries& products) {
-    EXPECT_EQ(products.describe(), "aten (fp32, reference)");
+  choose({.requested = Products::onednn, .reference = true}, [](const MatmulLibraries& libraries) {
+    EXPECT_EQ(libraries.describe(), "aten (fp32, reference)");
     EXPECT_EQ(kernels::matmul_in_use(at::kFloat), MatmulChoice());
   });
 }
 
-TEST_F(RunProductsTest, SmallModelsAreNotMeasured) {
-  choose({.cache = folder_.path()}, [](const MatmulLibraries& products) {
-    EXPECT_EQ(products.describe(), "aten (fp32, too small to measure)");
+TEST_F(RunMatmulsTest, SmallModelsAreNotMeasured) {
+  choose({.cache = folder_.path()}, [](const MatmulLibraries& libraries) {
+    EXPECT_EQ(libraries.describe(), "aten (fp32, too small to measure)");
   });
   EXPECT_TRUE(cached().empty());
 }
 
-TEST_F(RunProductsTest, RanksShareWhatRank0Measured) {
+TEST_F(RunMatmulsTest, RanksShareWhatRank0Measured) {
   std::array<MatmulChoice, 2> choices;
   std::array<std::string, 2> texts;
   comm::run_rank_threads(2, [&](Group& group) {
-    const MatmulLibraries products(nn::Linear(512, 512), {.cache = folder_.path(), .timer = equal_times},
-                                   group);
-    choices[static_cast<size_t>(group.rank())] = products.choice();
-    texts[static_cast<size_t>(group.rank())] = products.describe();
+    const MatmulLibraries libraries(nn::Linear(512, 512), {.cache = folder_.path(), .timer = equal_times},
+                                    group);
+    choices[static_cast<size_t>(group.rank())] = libraries.choice();
+    texts[static_cast<size_t>(group.rank())] = libraries.describe();
   });
   EXPECT_EQ(choices[0], choices[1]);
   EXPECT_EQ(texts[0], texts[1]);
@@ -102,7 +102,7 @@ TEST_F(RunProductsTest, RanksShareWhatRank0Measured) {
   ASSERT_EQ(cached().size(), 1);
 }
 
-TEST_F(RunProductsTest, ContradictoryMeasurementsAreNotCached) {
+TEST_F(RunMatmulsTest, ContradictoryMeasurementsAreNotCached) {
   const auto options_with = [&](bool agree) {
     return MatmulOptions{
         .cache = folder_.path(), .timer = [agree, calls = 0](const auto&) mutable {
@@ -111,7 +111,8 @@ TEST_F(RunProductsTest, ContradictoryMeasurementsAreNotCached) {
         }};
   };
   const auto has_reason = [](const std::string& reason) {
-    return [reason](const MatmulLibraries& products) { EXPECT_THAT(products.describe(), HasSubstr(reason)); };
+    return
+        [reason](const MatmulLibraries& libraries) { EXPECT_THAT(libraries.describe(), HasSubstr(reason)); };
   };
   choose(options_with(/*agree=*/false), has_reason("ms with contradictory results, so not cached"), 512);
   EXPECT_TRUE(cached().empty());
@@ -120,13 +121,13 @@ TEST_F(RunProductsTest, ContradictoryMeasurementsAreNotCached) {
   choose(options_with(/*agree=*/false), has_reason("measured before"), 512);
 }
 
-TEST_F(RunProductsTest, AProcessThatIsNoRankMeasuresForItself) {
-  const MatmulLibraries products(nn::Linear(512, 512), {.cache = folder_.path()});
-  EXPECT_THAT(products.describe(), HasSubstr("fp32, measured in "));
-  EXPECT_EQ(kernels::matmul_in_use(at::kFloat), products.choice());
+TEST_F(RunMatmulsTest, AProcessThatIsNotARankMeasuresForItself) {
+  const MatmulLibraries libraries(nn::Linear(512, 512), {.cache = folder_.path()});
+  EXPECT_THAT(libraries.describe(), HasSubstr("fp32, measured in "));
+  EXPECT_EQ(kernels::matmul_in_use(at::kFloat), libraries.choice());
 }
 
-TEST_F(RunProductsTest, TheMeasurementIsKeptForLaterRuns) {
+TEST_F(RunMatmulsTest, TheMeasurementIsCachedForLaterRuns) {
   if (!has_onednn()) GTEST_SKIP() << "this libtorch has no oneDNN";
   const MatmulOptions options = {.cache = folder_.path(), .timer = equal_times};
   choose(
@@ -138,66 +139,67 @@ TEST_F(RunProductsTest, TheMeasurementIsKeptForLaterRuns) {
   write_file_atomic(cached()[0], stored.dump());
   choose(
       options,
-      [](const MatmulLibraries& products) {
-        EXPECT_EQ(products.describe(), "aten, input gradients onednn (fp32, measured before: 1.50x aten)");
+      [](const MatmulLibraries& libraries) {
+        EXPECT_EQ(libraries.describe(), "aten, input gradients onednn (fp32, measured before: 1.50x aten)");
       },
       512);
-  // Other shapes are measured.
+  // Other shapes are measured, too.
   choose(
       options,
-      [](const MatmulLibraries& products) { EXPECT_THAT(products.describe(), HasSubstr("measured in")); },
+      [](const MatmulLibraries& libraries) { EXPECT_THAT(libraries.describe(), HasSubstr("measured in")); },
       640);
   write_file_atomic(cached()[0], "{");
   write_file_atomic(cached()[1], "{\"key\": 1}");
   choose(
       options,
-      [](const MatmulLibraries& products) { EXPECT_THAT(products.describe(), HasSubstr("measured in")); },
+      [](const MatmulLibraries& libraries) { EXPECT_THAT(libraries.describe(), HasSubstr("measured in")); },
       512);
 }
 
-TEST_F(RunProductsTest, AResumedRunTakesOverTheLibraries) {
+TEST_F(RunMatmulsTest, AResumedRunUsesTheSameLibraries) {
   if (!has_onednn()) GTEST_SKIP() << "this libtorch has no oneDNN";
   State state;
-  choose({.wish = Products::onednn}, [&](const MatmulLibraries& products) { products.add_state(state); });
-  choose({}, [&](MatmulLibraries& products) {
-    EXPECT_EQ(products.choice(), MatmulChoice());
-    products.resume(state);
-    EXPECT_EQ(products.describe(), "onednn (fp32, as in the run that is resumed)");
+  choose({.requested = Products::onednn},
+         [&](const MatmulLibraries& libraries) { libraries.add_state(state); });
+  choose({}, [&](MatmulLibraries& libraries) {
+    EXPECT_EQ(libraries.choice(), MatmulChoice());
+    libraries.resume(state);
+    EXPECT_EQ(libraries.describe(), "onednn (fp32, as in the run that is resumed)");
     EXPECT_EQ(kernels::matmul_in_use(at::kFloat), all_of(MatmulLibrary::onednn));
   });
   EXPECT_EQ(logged_, "");
-  choose({.wish = Products::aten}, [&](MatmulLibraries& products) {
-    products.resume(state);
-    EXPECT_EQ(products.describe(), "aten (fp32, wish)");
+  choose({.requested = Products::aten}, [&](MatmulLibraries& libraries) {
+    libraries.resume(state);
+    EXPECT_EQ(libraries.describe(), "aten (fp32, requested)");
   });
-  EXPECT_THAT(logged_, HasSubstr("forward products were computed by onednn and are by aten from here on, "
-                                 "because wish says so: losses may differ"));
+  EXPECT_THAT(logged_, HasSubstr("forward matmuls were computed by onednn and are now computed by aten, "
+                                 "because requested requests it: losses may differ"));
 }
 
-TEST_F(RunProductsTest, WhatAResumedRunCannotTakeOverIsLogged) {
+TEST_F(RunMatmulsTest, LibrariesThatAResumedRunCannotUseAreLogged) {
   State state;
-  choose({}, [&](const MatmulLibraries& products) { products.add_state(state); });
+  choose({}, [&](const MatmulLibraries& libraries) { libraries.add_state(state); });
   nlohmann::json saved = state.scalars.at("products");
   saved["weight_gradient"] = "cublas";
   saved["processor"] = "Another One";
-  choose({}, [&](MatmulLibraries& products) {
-    products.resume(state_of(saved));
-    EXPECT_EQ(products.choice(), MatmulChoice());
+  choose({}, [&](MatmulLibraries& libraries) {
+    libraries.resume(state_of(saved));
+    EXPECT_EQ(libraries.choice(), MatmulChoice());
   });
   EXPECT_THAT(logged_, HasSubstr("the checkpoint is of another processor, Another One, and this is "));
-  EXPECT_THAT(logged_, HasSubstr("weight_gradient products were computed by cublas and are by aten from here "
-                                 "on, because this libtorch has no cublas here"));
+  EXPECT_THAT(logged_,
+              HasSubstr("weight_gradient matmuls were computed by cublas and are now computed by aten, "
+                        "because this libtorch has no cublas here"));
   logged_.clear();
   saved = state.scalars.at("products");
   saved["dtype"] = "bf16";
   saved["forward"] = "onednn";
-  choose({}, [&](MatmulLibraries& products) { products.resume(state_of(saved)); });
+  choose({}, [&](MatmulLibraries& libraries) { libraries.resume(state_of(saved)); });
   EXPECT_THAT(logged_, HasSubstr("because they are fp32 here"));
   logged_.clear();
   if (!has_onednn()) return;
-  choose({.wish = Products::onednn}, [](MatmulLibraries& products) { products.resume(State()); });
-  EXPECT_THAT(logged_,
-              HasSubstr("the checkpoint does not record which libraries computed its matrix products"));
+  choose({.requested = Products::onednn}, [](MatmulLibraries& libraries) { libraries.resume(State()); });
+  EXPECT_THAT(logged_, HasSubstr("the checkpoint does not record which libraries computed its matmuls"));
 }
 
 }  // namespace

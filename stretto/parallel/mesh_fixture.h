@@ -8,7 +8,7 @@
 
 namespace stretto::parallel {
 
-// The mesh on which resolve() puts the ranks of one host under a strategy.
+// The mesh on which resolve() arranges the ranks of one host under a strategy.
 inline Mesh mesh_of(Group& group, const std::string& strategy = "ddp",
                     std::optional<int64_t> dp_shard = std::nullopt) {
   return Mesh(group,

@@ -12,8 +12,8 @@
 #include "stretto/parallel/mesh_fixture.h"
 #include "stretto/parallel/parameters.h"
 
-// Every optimizer under every strategy takes the steps that it takes on one rank, of parameters and of a
-// table of which each step uses few rows.
+// Every optimizer takes the same steps under every strategy as on one rank, for parameters and for a table of
+// which each step uses few rows.
 namespace stretto::parallel {
 namespace {
 
@@ -38,14 +38,14 @@ struct TwoBlocks : torch::nn::Module {
   std::shared_ptr<nn::Linear> last = register_module("last", std::make_shared<nn::Linear>(9, 4));
 };
 
-// A step uses two of each ten rows of the table, and none of the last ten.
+// A step uses two rows of every ten of the table, and none of the last ten.
 constexpr int64_t used_rows = 10;
 
 NamedTensors twenty_steps(const Mesh& mesh, EngineOptions options, const std::string& type) {
   TwoBlocks net;
   net.to(at::kDouble);
   settings::Choice choice(optim::optimizer_kinds(), type, "");
-  // Without a search it would leave the region where differences in rounding stay small.
+  // Without a line search the weights would leave the region where rounding differences stay small.
   if (type == "LBFGS") choice.as<optim::LbfgsOptions>() = {.max_iter = 5, .line_search_fn = "strong_wolfe"};
   auto optimizer = optim::make_optimizer(choice);
   optim::StepRates rates = optimizer->base_rates();
@@ -57,9 +57,9 @@ NamedTensors twenty_steps(const Mesh& mesh, EngineOptions options, const std::st
     const Tensor ids = (at::arange(12, at::kLong) * 5 + step * 3).remainder(used_rows);
     const auto parts = x.tensor_split(mesh.size(Axes::data)),
                ids_of = ids.tensor_split(mesh.size(Axes::data));
-    const auto mine = static_cast<size_t>(mesh.position(Axes::data));
+    const auto position = static_cast<size_t>(mesh.position(Axes::data));
     const auto evaluate = [&]() -> optim::Evaluation {
-      const Tensor loss = net.forward(parts[mine], ids_of[mine]);
+      const Tensor loss = net.forward(parts[position], ids_of[position]);
       engine.backward(loss, Reduce::last);
       std::array<double, 1> total = {loss.item<double>()};
       engine.finish(total);
@@ -113,7 +113,7 @@ TEST_P(OptimizersAndStrategies, TakeTheStepsOfOneRank) {
                           HasSubstr("but LBFGS needs all of them on each; choose strategy ddp")));
           return;
         }
-        // The engine is set up as by the Trainer and Lite, as between hosts, and as by
+        // The options are those of the Trainer and Lite, those between hosts, and those of
         // training.deterministic.
         std::vector<EngineOptions> all = {
             {.strategy = row.name},

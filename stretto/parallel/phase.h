@@ -1,6 +1,6 @@
 #pragma once
 
-// Names of the phases of a step for profilers (RECORD_USER_SCOPE). "reduce" starts a reduction inside of
+// Names of the phases of a step for profilers (RECORD_USER_SCOPE). "reduce" starts a reduction inside
 // backward; "wait" waits for reductions still running after backward.
 namespace stretto::phase {
 

@@ -21,7 +21,7 @@ void separate_random_numbers(int rank);
 // Whether the module contains a torch layer with dropout.
 bool has_torch_dropout(const torch::nn::Module& module);
 
-// The generator's state in the state table: one entry "random.<rank>" per rank that writes, or wrote, the
+// The generator's state in the state table: one entry "random.<rank>" for each rank that saves, or saved, the
 // table.
 class RandomState {
  public:

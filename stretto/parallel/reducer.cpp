@@ -14,7 +14,7 @@
 namespace stretto::parallel {
 namespace {
 
-constexpr size_t most_unreleased = 2;  // buckets in scratch memory that are reduced or being so
+constexpr size_t most_unreleased = 2;  // buckets in scratch memory that are reduced or being reduced
 
 }  // namespace
 
@@ -150,7 +150,7 @@ void Reducer::begin_backward(std::vector<int> uses, bool last) {
   open_ahead(arena_.units().size() - 1);
 }
 
-// Backward reaches the unit before `unit` next.
+// Opens the unit that backward reaches next.
 void Reducer::open_ahead(size_t unit) {
   if (!arena_.gradients_are_sharded()) return;
   scratch_.open(unit);
@@ -166,7 +166,7 @@ void Reducer::end_backward() {
   phase_ = Phase::awaiting;
 }
 
-// Other ranks may already wait for this rank's part of the reductions: without it they, and this rank's next
+// Other ranks may already wait for this rank's part of the reductions. Without it they, and this rank's next
 // collective, would hang. Further errors are ignored: the caller rethrows the original exception.
 void Reducer::abort_backward() noexcept {
   try {
@@ -262,7 +262,7 @@ Tensor Reducer::gradients(const Bucket& bucket) const {
   return unit.gradients.slice(0, bucket.range.begin - first, bucket.range.end - first);
 }
 
-// Adds the sums that this rank owns, of a bucket in scratch memory, to its shard.
+// Adds the sums of a bucket in scratch memory that this rank owns to its shard.
 void Reducer::keep_owned(const Bucket& bucket) {
   if (!scratch_.serves(bucket.unit)) return;
   if ((bucket.range & held_).size() > 0) arena_.gradients(bucket.range).add_(gradients(bucket));

@@ -21,28 +21,26 @@ struct ReducerOptions {
   // Sums go to the rank that owns the shard; gradients of other shards become zeros. REQUIRED if gradients
   // are sharded.
   bool to_owners = false;
-  // > 0: micro-batches of this rank per step, the same on all ranks, which are 1, 2, 4, ...: gradients are
-  // summed in an order that depends on all their number only (fixed_order.h). REQUIRES that no parameter is
-  // sparse, and not to_owners.
+  // > 0: the number of micro-batches per step on this rank, which is the same on all ranks; the number of
+  // ranks is 1, 2, 4, ... Gradients are then summed in an order that depends only on the total number of
+  // micro-batches (fixed_order.h). REQUIRES: no parameter is sparse, and not to_owners.
   int64_t fixed_order = 0;
 };
 
 // Sums the gradients of an arena over a group while backward runs. It uses hooks on the parameters; forward
 // needs no wrapper.
-//
 // The gradient buffer is divided into buckets starting from its end, because backward fills it in that order.
 // A bucket is reduced when all gradients in it are complete. Buckets are always reduced in the same order, so
 // that ranks whose graphs differ issue the same collectives. Sparse tables follow the buckets and are reduced
 // by rows (row_table.h).
-//
-// If gradients are sharded, each bucket lies in one unit, whose gradients have memory on other ranks than
-// their owner only from its first gradient to the end of its reduction (gradient_scratch.h).
+// If gradients are sharded, each bucket is part of one unit. On ranks other than the owner, its gradients
+// have memory only from the first one to the end of the reduction (gradient_scratch.h).
 class Reducer {
  public:
   // A step goes through idle -> accumulating -> idle for each micro-batch but the last, and idle -> reducing
   // -> awaiting -> idle for the last one.
   enum class Phase {
-    idle,          // outside of backward; may hold gradients of earlier micro-batches
+    idle,          // outside backward; may contain gradients of earlier micro-batches
     accumulating,  // in a backward without communication
     reducing,      // in the last backward of a step
     awaiting       // after it: reductions may still be running
@@ -62,7 +60,7 @@ class Reducer {
   // zeros, its part in the reductions is done, and the reducer is idle.
   void backward(const Tensor& loss_sum, bool last);
 
-  // Under fixed_order, call it after each backward of a step but the last one.
+  // With fixed_order, call it after each backward of a step except the last one.
   void set_gradients_aside();
 
   // The parts of backward(), for a loss whose graph may contain parameters of several reducers. count_uses()
@@ -81,14 +79,14 @@ class Reducer {
   // be the same on all ranks. REQUIRES: phase awaiting.
   void finish(std::span<double> totals = {});
 
-  // The elements whose reduced gradients this rank has: all, or with to_owners its shard.
+  // The elements whose reduced gradients this rank has: all, or those of its shard with to_owners.
   const Range& held() const { return held_; }
   bool sums_to_owners() const { return options_.to_owners; }
-  // The sum of squares of these gradients, and the index of the first parameter whose gradient holds NaN or
-  // infinity, or -1.
+  // The sum of squares of these gradients, and the index of the first parameter whose gradient contains NaN
+  // or infinity, or -1.
   double sum_of_squares() const;
   int64_t first_nonfinite() const;
-  // Whether all gradients that this rank has are finite, reduced or not.
+  // Whether all gradients on this rank are finite, whether reduced or not.
   bool all_finite() const;
 
   // Ends a step: zeroes the gradients, or records that the optimizer has zeroed them in the pass that used
@@ -100,7 +98,7 @@ class Reducer {
 
   // Sparse tables in the order of parameters.
   const std::vector<std::unique_ptr<RowTable>>& tables() const { return tables_; }
-  // The rows with gradients of those tables whose rows the optimizer of this rank steps.
+  // The rows with gradients of the tables whose rows this rank's optimizer steps.
   optim::TouchedRows touched_rows() const;
 
   size_t buckets() const { return buckets_.size(); }
@@ -109,16 +107,16 @@ class Reducer {
   class Hook;
   struct Bucket {
     Range range;
-    size_t first_parameter;  // those that overlap it: [first_parameter, last_parameter]
+    size_t first_parameter;  // parameters that overlap it: [first_parameter, last_parameter]
     size_t last_parameter;
-    int owner = 0;         // with to_owners: the shard that it lies in
-    size_t unit = 0;       // if gradients are sharded: the unit that it lies in
-    bool is_last = false;  // of this unit, and no table follows
+    int owner = 0;         // with to_owners: the shard that contains it
+    size_t unit = 0;       // if gradients are sharded: the unit that contains it
+    bool is_last = false;  // the last bucket of this unit, and no table follows
     size_t missing = 0;
   };
   struct Reduction {
     Work work;
-    const Bucket* bucket;  // null: of something else
+    const Bucket* bucket;  // null: not a bucket
   };
   void cut_buckets(int64_t bucket_elements);
   void cut_buckets(Range range, int64_t bucket_elements);
@@ -141,16 +139,16 @@ class Reducer {
   Group& group_;
   const ReducerOptions options_;
   GradientScratch scratch_;
-  std::optional<FixedOrderSum> set_aside_;  // of earlier micro-batches
+  std::optional<FixedOrderSum> set_aside_;  // gradients of earlier micro-batches
   Range held_;
   std::vector<Bucket> buckets_;                    // in the order of reduction
-  std::vector<Range> dense_;                       // covered by the buckets: all but the tables
+  std::vector<Range> dense_;                       // the ranges of the buckets: everything except the tables
   std::vector<std::unique_ptr<RowTable>> tables_;  // reduced after the buckets
   std::vector<size_t> parameter_of_table_;
   std::unordered_map<const c10::TensorImpl*, size_t> index_of_;
   std::vector<int> uses_left_;
-  std::deque<Reduction> reductions_;  // under way
-  size_t launched_ = 0;               // buckets, then tables
+  std::deque<Reduction> reductions_;  // in progress
+  size_t launched_ = 0;               // the number of buckets, then of tables
   Phase phase_ = Phase::idle;
 };
 

@@ -68,7 +68,7 @@ struct Setting {
 
 class Reduction : public ::testing::TestWithParam<Setting> {};
 
-TEST_P(Reduction, EqualsOneRankThatSawEverything) {
+TEST_P(Reduction, EqualsOneRankWithTheWholeBatch) {
   const Setting setting = GetParam();
   const Tensor expected = expected_gradients();
   const auto rank = [&](Group& group) {
@@ -166,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, SparseTable,
                          ::testing::Values(std::pair(1, "shm"), std::pair(2, "shm"), std::pair(4, "shm")));
 INSTANTIATE_TEST_SUITE_P(Tcp, SparseTable, ::testing::Values(std::pair(2, "tcp")));
 
-TEST(Reducer, ASparseTableThatIsUsedOtherwiseIsNamed) {
+TEST(Reducer, ASparseTableThatIsNotOnlyLookedUpIsNamed) {
   comm::run_rank_threads(1, [](Group& group) {
     Words net;
     Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp32});
@@ -178,7 +178,7 @@ TEST(Reducer, ASparseTableThatIsUsedOtherwiseIsNamed) {
   });
 }
 
-TEST(Reducer, ARankWithoutAnyRowTakesPart) {
+TEST(Reducer, ARankThatTouchesNoRowTakesPart) {
   comm::run_rank_threads(2, [](Group& group) {
     Words net;
     Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp32});
@@ -320,7 +320,7 @@ TEST(Reducer, CountsUsesAndNamesForeignLeaves) {
   });
 }
 
-TEST(Arena, ShardsShareAllElementsAndCutTensorsWhereTheyMay) {
+TEST(Arena, ShardsContainAllElementsAndCutTensorsWhereAllowed) {
   for (const auto placement : {optim::Placement::flat, optim::Placement::whole_tensor}) {
     std::vector<std::pair<std::string, int64_t>> owned;  // name, elements, of all shards
     for (int shard = 0; shard < 3; ++shard) {
@@ -356,7 +356,7 @@ TEST(Arena, ShardsShareAllElementsAndCutTensorsWhereTheyMay) {
   }
 }
 
-TEST(Reducer, ABackwardThatThrowsLeavesItUsable) {
+TEST(Reducer, StaysUsableAfterABackwardThatThrows) {
   struct Throws : torch::autograd::Function<Throws> {
     static Tensor forward(torch::autograd::AutogradContext*, const Tensor& x) { return x.clone(); }
     static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
@@ -371,8 +371,8 @@ TEST(Reducer, ABackwardThatThrowsLeavesItUsable) {
     Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64});
     Reducer reducer(arena, group, {.bucket_bytes = 64});
     for (const bool last : {false, true}) {
-      // `tied` is used after the layer that fails, and before it: its bucket was neither reduced nor skipped
-      // yet.
+      // `tied` is used after the layer that fails and before it: its bucket has been neither reduced nor
+      // skipped.
       const Tensor y = Throws::apply(at::tanh(net.tied->forward(inputs())));
       EXPECT_THROW(reducer.backward(net.once->forward(y).sum(), last), Error);
       EXPECT_EQ(reducer.phase(), Reducer::Phase::idle);

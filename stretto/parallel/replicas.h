@@ -18,7 +18,7 @@ void broadcast_tensors(Group& group, const NamedTensorList& tensors, int source 
 uint64_t checksum(const Tensor& tensor);
 
 // The first rank whose checksum differs from that of the first rank with the same `part`; nullopt if there is
-// none. `part`: which part of the values this rank holds, where ranks hold different ones. Collective.
+// none. `part`: the part of the values that this rank holds, if ranks hold different ones. Collective.
 struct DivergentRank {
   size_t rank, reference;
 };

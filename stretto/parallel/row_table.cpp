@@ -76,7 +76,7 @@ bool RowTable::is_in_place() const {
   return held_.size() == parameter_.info.tensor.numel() && !arena_.gradients_are_sharded();
 }
 
-// Whole rows, and parts of rows in which the shard begins and ends.
+// Returns whole rows, and the parts of rows in which the shard begins and ends.
 std::vector<RowTable::HeldRows> RowTable::held_rows() const {
   std::vector<HeldRows> parts;
   const auto position = [this](int64_t row) { return std::ranges::lower_bound(rows_, row) - rows_.begin(); };
@@ -106,7 +106,7 @@ double RowTable::sum_of_squares() const {
   return sum;
 }
 
-// A backward that was not reduced has touched rows that are not in rows().
+// A backward that was not reduced has touched rows that rows() does not contain.
 void RowTable::zero_gradient() {
   find_rows();
   if (!arena_.gradients_are_sharded()) {

@@ -11,7 +11,7 @@
 namespace stretto::parallel {
 
 // The gradient of an embedding table in the arena, of which a step touches few rows: reduction, norm and
-// zeroing are restricted to these. All ranks first agree on the union of rows that they touched.
+// zeroing are restricted to these. All ranks first agree on the union of the rows that they touched.
 class RowTable : public nn::RowObserver {
  public:
   // Observes the functions that use the table. `held`: the elements of the arena whose sums this rank keeps.
@@ -34,26 +34,26 @@ class RowTable : public nn::RowObserver {
   void start_reduction();
   void finish_reduction();
 
-  // The rows that have a gradient on any rank after a reduction, ascending, and the sum of squares of those
+  // The rows that have a gradient on any rank after a reduction, ascending, and the sum of squares of the
   // gradients that this rank holds.
   std::span<const int64_t> rows() const { return rows_; }
   double sum_of_squares() const;
 
-  void zero_gradient();  // of all rows that have one, reduced or not
+  void zero_gradient();  // of all rows that have a gradient, whether reduced or not
   void forget_rows();    // the optimizer has zeroed them
 
  private:
   // A part of rows(), with the columns that this rank holds.
   struct HeldRows {
     Tensor gradients;  // [R, columns] consecutive rows of the table
-    Tensor index;      // of the rows among these R
-    Range rows;        // of rows(): the same
+    Tensor index;      // the indices of the rows among these R
+    Range rows;        // the same rows as a range of rows()
     Range columns;
   };
   void find_rows();
   Tensor row_index() const;
-  // Whether only this rank keeps the gradient and it lies in the arena; otherwise it is added to what the
-  // arena holds.
+  // Whether only this rank keeps the gradient and it is in the arena; otherwise it is added to the gradient
+  // in the arena.
   bool is_in_place() const;
   std::vector<HeldRows> held_rows() const;
 

@@ -13,7 +13,7 @@
 namespace stretto::parallel {
 namespace {
 
-// A table of rows that no shard boundary respects, and a block.
+// A table whose rows shard boundaries cut, and a block.
 struct Lookups : torch::nn::Module {
   Lookups() {
     const auto seeded = [](auto layer) {
@@ -88,7 +88,7 @@ TEST_P(RowsOfShards, AreReducedToTheSumsOfWholeTables) {
   });
 }
 
-TEST_P(RowsOfShards, OfABackwardThatWasNotReducedAreZeroedToo) {
+TEST_P(RowsOfShards, AreZeroedAfterABackwardThatWasNotReduced) {
   const auto& [strategy, precision, ranks, shared] = GetParam();
   const EngineOptions options = {
       .strategy = strategy, .precision = parse_precision(precision), .shared_parameters = shared};

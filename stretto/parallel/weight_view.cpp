@@ -55,7 +55,7 @@ void WeightView::at_first(const std::function<void(const ListedSource&)>& use) {
   }
 }
 
-// Frozen parameters and buffers.
+// Returns frozen parameters and buffers.
 NamedTensors WeightView::others() const {
   NamedTensors tensors;
   for (const NamedTensorList* list : {&engine_->facts.tensors.frozen, &engine_->facts.tensors.buffers}) {
@@ -73,7 +73,7 @@ NamedTensors WeightView::named(const Tensor& master) const {
   return weights;
 }
 
-// Each rank checks what it owns, in the order of names, as in a model file.
+// Each rank checks the values that it owns, in the order of names, as in a model file.
 std::string WeightView::first_nonfinite() {
   catch_up();
   std::vector<int64_t> by_name(engine_->arena.parameters().size());
@@ -90,7 +90,7 @@ std::string WeightView::first_nonfinite() {
   return first < 0 ? "" : engine_->parameter_name(by_name[static_cast<size_t>(first)]);
 }
 
-// Two elements of each parameter.
+// Hashes two elements of each parameter.
 uint64_t WeightView::fingerprint() const {
   if (!engine_->arena.buffers().master.device().is_cpu()) return 0;
   if (engine_->arena.parameters_are_sharded()) {  // their values have no address between passes

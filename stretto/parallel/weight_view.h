@@ -11,7 +11,7 @@ namespace stretto::parallel {
 
 struct EngineParts;
 
-// While it exists, the module holds the averaged weights. Collective at both ends.
+// During its lifetime, the module has the averaged weights. Construction and destruction are collective.
 class [[nodiscard]] AveragedWeights {
  public:
   ~AveragedWeights() noexcept(false);
@@ -36,18 +36,18 @@ class WeightView {
   // The weights by name. They are views of live memory unless they had to be gathered; every rank then has
   // all of them in memory. Collective.
   NamedTensors all();
-  // Calls `use` with them on the first rank. The other ranks send what they hold whenever `use` reads it, in
-  // any order and any number of times, so that no rank needs memory for all weights. Collective: the other
-  // ranks return when `use` has returned or thrown.
+  // Calls `use` with the weights on the first rank. The other ranks send the values that they hold when `use`
+  // reads them, in any order and any number of times, so that no rank needs memory for all weights.
+  // Collective: the other ranks return when `use` has returned or thrown.
   void at_first(const std::function<void(const ListedSource&)>& use);
-  // The first trainable parameter whose weights hold NaN or infinity, or "". Collective.
+  // The first trainable parameter whose weights contain NaN or infinity, or "". Collective.
   std::string first_nonfinite();
 
   // Exchanges the weights and their average, for evaluating or saving it, until the result is destroyed. Does
   // nothing if `use` is false or the engine keeps no average.
   AveragedWeights averaged(bool use);
 
-  // Hash of a few elements of each trainable parameter, of which any step changes some; 0 on other devices
+  // A hash of a few elements of each trainable parameter, of which any step changes some; 0 on devices other
   // than CPUs.
   uint64_t fingerprint() const;
 

@@ -41,7 +41,7 @@ std::vector<std::string> titles(const std::vector<Chart>& charts) {
   return names;
 }
 
-TEST(PageTest, ChartsAreInTheOrderOfInterest) {
+TEST(PageTest, ChartsOfTheTaskComeFirst) {
   RunData run = run_named("a");
   run.metrics["my_value"] = run.metrics["samples_per_second"] = run.metrics["loss"];
   EXPECT_THAT(titles(page_charts({run})),
@@ -79,7 +79,7 @@ TEST(PageTest, LoadsNothing) {
                           HasSubstr("default-src 'none'")));
 }
 
-TEST(PageTest, LongCurvesAreThinnedWithTheirSpikes) {
+TEST(PageTest, LongCurvesAreThinnedButKeepTheirSpikes) {
   RunData run = run_named("a");
   run.metrics["loss"].clear();
   for (int64_t step = 1; step <= 100000; ++step)
@@ -112,7 +112,7 @@ TEST(PageTest, ARunWithoutValuesHasAPage) {
   EXPECT_THAT(html_page({run}, "1"), HasSubstr("No values were recorded yet."));
 }
 
-TEST(SamplesTest, MistakesComeFirstAndTextsFromTheData) {
+TEST(SamplesTest, WrongPredictionsComeFirstWithTheirTexts) {
   const TempFolder folder;
   RunData run = run_named("a");
   run.folder = folder.path();

@@ -23,7 +23,8 @@ struct Samples {
   std::vector<Sample> shown;  // wrong predictions first, by descending score, then right ones
 };
 
-// At most `most` samples of a run; none if it has no predictions.jsonl. Texts are cut to 300 characters.
+// Returns at most `most` samples of a run; none if it has no predictions.jsonl. Texts are truncated to 300
+// characters.
 Samples read_samples(const RunData& run, size_t most);
 
 // The lines of rank 0's log from its last start to the first step: model, dtypes, memory, communication,

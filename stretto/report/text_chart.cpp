@@ -95,7 +95,7 @@ void draw(Canvas& canvas, const Curve& curve, int index, const Axis& x, const Ax
   }
 }
 
-// The labels of the x axis below its ticks, as far as they do not overlap.
+// Returns the row of tick labels below the x axis. Omits labels that would overlap.
 std::string label_row(const Axis& axis, int columns, const std::string& name) {
   std::string row(static_cast<size_t>(columns), ' ');
   const size_t name_begin = row.size() > name.size() ? row.size() - name.size() : 0;

@@ -16,7 +16,8 @@
 namespace stretto::report {
 namespace {
 
-constexpr double silence = 60;  // seconds without an update after which a run without a lock counts as gone
+// a run without a lock counts as ended after this many seconds without an update
+constexpr double silence = 60;
 
 double number(const nlohmann::json& object, const char* name) {
   return number_in(object, name).value_or(NAN);

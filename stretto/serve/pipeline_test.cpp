@@ -72,7 +72,7 @@ TEST(Pipeline, RecordsOfATextClassifier) {
   EXPECT_THROW(pipeline->predict(inputs, "vectors"), ConfigError);
 }
 
-TEST(Pipeline, ATruncatedTextSaysSo) {
+TEST(Pipeline, ATruncatedTextIsMarked) {
   const ModelFolder model;
   const auto words = model.config.at("max_position_embeddings").get<int>() - 2;  // besides [CLS] and [SEP]
   std::string longest = "w5";
@@ -176,7 +176,7 @@ TEST(Pipeline, SplitWordsHaveOffsetsInTheirText) {
   EXPECT_EQ(split[0].at("tokens")[2].at("end"), 7);
 }
 
-TEST(Pipeline, QuestionsAnsweredTogetherAreAnsweredAsAlone) {
+TEST(Pipeline, AQuestionsAnswerDoesNotDependOnItsBatch) {
   ModelFolder model;
   model.config["architectures"] = {"BertForQuestionAnswering"};
   const auto hidden = model.config.at("hidden_size").get<int64_t>();
@@ -265,7 +265,7 @@ TEST(Pipeline, ComputesInBf16) {
   EXPECT_TRUE(differ);
 }
 
-TEST(Pipeline, WeightsThatAreNotFiniteAreRefusedUnlessAskedFor) {
+TEST(Pipeline, WeightsThatAreNotFiniteAreRefusedUnlessAllowed) {
   ModelFolder model;
   model.weights.at("bert.pooler.dense.weight")[1][2] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THAT(model.error(), HasSubstr("bert.pooler.dense.weight holds NaN or infinity"));
@@ -281,7 +281,7 @@ TEST(Pipeline, LogitsThatAreNotFiniteAreRefused) {
   EXPECT_THROW(pipeline->predict(inputs, "label"), DataError);
 }
 
-TEST(Pipeline, RefusesModelsWithoutAHeadItKnows) {
+TEST(Pipeline, RefusesModelsWithoutAKnownHead) {
   ModelFolder model;
   model.config["architectures"] = {"BertModel"};
   EXPECT_THAT(model.error(),

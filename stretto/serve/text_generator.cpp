@@ -19,8 +19,8 @@ std::string_view rest(std::string_view text, size_t shown) {
   return text.substr(shown);
 }
 
-// Throws before anything is loaded. A decoder with another head would otherwise use its table of words as the
-// head and generate nonsense.
+// Throws before anything is loaded. A decoder with another head would otherwise use its word embeddings as
+// the head and generate nonsense.
 void require_head(const std::filesystem::path& folder) {
   const auto file = folder / "config.json";
   const std::string architecture = architecture_of(read_config_json(file));

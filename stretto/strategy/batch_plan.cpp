@@ -32,8 +32,8 @@ std::string equation(const BatchPlan& plan) {
                     labels.mention("grad_accumulation_steps"), plan.global_batch_size);
 }
 
-// Divides a given global size. If only batch_size is given, uses the number of accumulation steps that fits
-// it best.
+// Divides a given global size. If only batch_size is given, uses the number of accumulation steps that
+// matches it best.
 BatchPlan divide_global(const BatchRequest& request, int64_t data_ranks, const OptionLabels& labels) {
   const int64_t global = *request.global_batch_size;
   BatchPlan plan{.global_batch_size = global, .data_ranks = data_ranks};

@@ -8,12 +8,12 @@
 
 namespace stretto {
 
-// The sizes of a batch as a user gives them.
+// The batch sizes that a user gives.
 struct BatchRequest {
   std::optional<int64_t> batch_size = std::nullopt;         // samples per rank and micro-batch
   std::optional<int64_t> global_batch_size = std::nullopt;  // samples per optimizer step, over all ranks
   std::optional<int64_t> grad_accumulation_steps = std::nullopt;
-  std::optional<int64_t> max_tokens = std::nullopt;  // per rank and micro-batch, in place of both batch sizes
+  std::optional<int64_t> max_tokens = std::nullopt;  // per rank and micro-batch, instead of both batch sizes
   bool deterministic = false;  // a step has the same micro-batches for any number of ranks
 };
 
@@ -22,9 +22,9 @@ struct BatchRequest {
 // rank.
 struct BatchPlan {
   int64_t global_batch_size = 0;  // 0: as many samples as max_tokens allows
-  int64_t batch_size = 0;         // samples per rank and micro-batch; 0: as above
+  int64_t batch_size = 0;         // samples per rank and micro-batch; 0: as many as max_tokens allows
   int64_t grad_accumulation_steps = 1;
-  int64_t data_ranks = 1;  // that train on different samples (Axes::data)
+  int64_t data_ranks = 1;  // ranks that train on different samples (Axes::data)
   int64_t max_tokens = 0;  // per rank and micro-batch; 0: no limit
 
   bool operator==(const BatchPlan&) const = default;
@@ -32,7 +32,7 @@ struct BatchPlan {
 
 // Any two of the three sizes determine the third; with fewer, batch_size defaults to 32 and
 // grad_accumulation_steps to 1. Called by resolve() (topology.h). Throws ConfigError with the equation, its
-// numbers and what to change; and if `deterministic` does not allow the sizes or the number of ranks.
+// numbers and what to change, also if `deterministic` does not allow the sizes or the number of ranks.
 // REQUIRES: data_ranks >= 1.
 BatchPlan resolve_batch(const BatchRequest& request, int64_t data_ranks, const OptionLabels& labels);
 

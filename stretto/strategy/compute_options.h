@@ -9,7 +9,7 @@
 
 namespace stretto {
 
-// Matmul library on CPU. `automatic` measures the shapes of the model and picks the fastest.
+// The matmul library on CPU. `automatic` measures the shapes of the model and selects the fastest.
 enum class Products { automatic, aten, onednn, mkl, stretto };
 constexpr auto names_of(Products) {
   return std::to_array<std::string_view>({"auto", "aten", "onednn", "mkl", "stretto"});
@@ -22,10 +22,10 @@ struct ComputeOptions {
   Products products = Products::automatic;
 };
 
-// These options as a user writes them, in a recipe or in LiteOptions.
+// These options as a user writes them in a recipe or in LiteOptions.
 struct ComputeNames {
-  std::string strategy = "ddp";    // of parse_strategy()
-  std::string precision = "fp32";  // of parse_precision()
+  std::string strategy = "ddp";    // a name for parse_strategy()
+  std::string precision = "fp32";  // a name for parse_precision()
   std::string products = "auto";
 };
 
@@ -36,15 +36,15 @@ struct OptionLabels {
   Text label = [](const std::string& option) {
     return option + ": ";
   };  // begins a message: "r.yaml:4: training.strategy: "
-  Text mention = [](const std::string& option) { return option; };  // within one
+  Text mention = [](const std::string& option) { return option; };  // within a message
   std::function<bool(const std::string& option)> given = [](const std::string&) {
     return true;
-  };  // whether it was set, or has its default
+  };  // whether the option was set; false if it has its default
 };
 
 // Parses the names. `stretto launch --strategy` overrides the default strategy; a strategy that names a
-// precision sets it. Throws ConfigError for unknown names, for a strategy that was given and contradicts the
-// launcher's, and for a precision that was given and contradicts the strategy's.
+// precision sets it. Throws ConfigError for unknown names, for a given strategy that contradicts the
+// launcher's, and for a given precision that contradicts the strategy's.
 ComputeOptions parse_compute_options(const ComputeNames& names, const OptionLabels& labels);
 
 }  // namespace stretto

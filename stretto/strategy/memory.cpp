@@ -7,9 +7,9 @@
 namespace stretto {
 namespace {
 
-// Units whose gradients exist at a time under a strategy that shards them: two in reduction, the one that
-// backward is in, and the next (reducer.h). The parameters of two units are gathered at a time: the one in
-// use and the next.
+// The number of units whose gradients exist at a time under a strategy that shards them: two in reduction,
+// the one in backward, and the next (reducer.h). The parameters of two units are gathered at a time: the one
+// in use and the next.
 constexpr int64_t gradient_units = 4, gathered_units = 2;
 
 int64_t divided(int64_t bytes, int64_t ranks) { return (bytes + ranks - 1) / ranks; }
@@ -19,8 +19,9 @@ struct Unwritten {
   int64_t gradients = 0, state = 0;
 };
 
-// The rows without a gradient of tables that are stepped by rows. A shard is stepped whole; outside of it,
-// only the gradients of looked-up rows are written. Copies sum whole shards (parallel/engine_parts.cpp).
+// The rows without a gradient in tables that are stepped by rows. A shard is stepped as a whole; outside it,
+// only the gradients of looked-up rows are written. With several copies, whole shards are summed
+// (parallel/engine_parts.cpp).
 Unwritten unwritten_of(const ModelSizes& sizes, const ShardGroup& group) {
   const int64_t idle = sizes.tables - sizes.reached;
   if (group.has_copies) return {};
@@ -73,7 +74,7 @@ MemoryForecast forecast_memory(const ModelSizes& sizes, const Sharding& row, Pre
     return std::reduce(units.begin(), units.begin() + std::min<int64_t>(count, std::ssize(units)),
                        int64_t{0});
   };
-  // Each block has one owner among the ranks of a host, which needs no buffer for it.
+  // Each block has one owner among the ranks of a host, and the owner needs no buffer for it.
   const auto without_owner = [&](int64_t all) { return group.on_one_host ? all - all / group.ranks : all; };
   if (row.gradients == Held::sharded) forecast.step += bytes.master * without_owner(largest(gradient_units));
   if (gathered) {

@@ -16,20 +16,20 @@ struct EngineMemory {
   int64_t optimizer = 0;
   int64_t optimizer_in_files = 0;  // not counted in total()
   int64_t average = 0;             // of the weights
-  // Whether `compute`, or `master` without it, is this rank's part of one copy.
+  // Whether `compute` (or `master` if there is no `compute`) is this rank's part of one shared copy.
   bool parameters_are_shared = false;
   int64_t total() const { return master + gradients + compute + optimizer + average; }
 };
 
 // The sizes that determine the memory of a model's trainable parameters.
 struct ModelSizes {
-  std::vector<int64_t> units;       // elements of each unit in the arena, in order
-  int64_t tables = 0;               // elements of sparse tables among these, which are reduced by rows
-  int64_t reached = 0;              // of the tables, in pages with a row that gets a gradient in the run
-  int64_t optimizer_bytes = 0;      // the optimizer's state for all of them
-  bool steps_rows = false;          // the optimizer can step rows of tables separately
+  std::vector<int64_t> units;   // the number of elements of each unit in the arena, in order
+  int64_t tables = 0;           // elements of sparse tables among these, which are reduced by rows
+  int64_t reached = 0;          // elements of the tables in pages with a row that gets a gradient in the run
+  int64_t optimizer_bytes = 0;  // the optimizer's state for all of them
+  bool steps_rows = false;      // the optimizer can step rows of tables separately
   bool optimizer_in_files = false;  // EngineOptions::offload_optimizer
-  bool can_shard = true;            // the optimizer takes a part of the parameters
+  bool can_shard = true;            // the optimizer supports sharded parameters
   bool keeps_average = false;       // EngineOptions::average
   int64_t elements() const;
 };
@@ -38,7 +38,7 @@ struct ModelSizes {
 struct JobShape {
   int ranks = 1;
   int ranks_per_host = 1;
-  int shard_ranks = 0;            // that hold one copy under a hybrid strategy; 0: those of a host
+  int shard_ranks = 0;            // ranks that hold one copy under a hybrid strategy; 0: those of a host
   bool shared_parameters = true;  // EngineOptions::shared_parameters
   int hosts() const { return (ranks + ranks_per_host - 1) / ranks_per_host; }
 };
@@ -58,10 +58,10 @@ struct ElementBytes {
 };
 ElementBytes bytes_of(Precision precision);
 
-// Bytes per rank before a model is distributed over the ranks: what EngineFacts::memory reports afterwards,
-// less the pages of tables that are never written, and the buffers that exist during a step only. Where the
-// ranks of one host hold different amounts, as the owners of a block need no buffer for it, this is their
-// mean.
+// Bytes per rank, predicted before a model is distributed over the ranks: the later value of
+// EngineFacts::memory without the pages of tables that are never written, and the buffers that exist only
+// during a step. If the ranks of one host need different amounts, because the owner of a block needs no
+// buffer for it, this is their mean.
 struct MemoryForecast {
   EngineMemory parameters;
   int64_t step = 0;  // gradients, and gathered parameters, of the largest blocks

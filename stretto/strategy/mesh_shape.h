@@ -29,9 +29,9 @@ struct MeshShape {
 // and its order lists each axis once.
 void require_ranks(const MeshShape& shape, int ranks);
 
-// The ranks in the order in which they fill a mesh: ranks of one host next to each other, hosts in the order
-// of their first rank, so that ranks along the fastest axes share a host if possible. `hosts`: the name of
-// each rank's host.
+// Returns the ranks in the order in which they fill a mesh: ranks of one host are adjacent, and hosts are in
+// the order of their first rank, so that ranks along the fastest axes share a host if possible. `hosts`: the
+// name of each rank's host.
 std::vector<int> ranks_by_host(const std::vector<std::string>& hosts);
 
 // The groups of ranks that differ on `axes` only. Each group is in the order of `row`; groups are in the

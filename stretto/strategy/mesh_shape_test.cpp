@@ -25,7 +25,7 @@ std::vector<int> numbered(int ranks) {
   return row;
 }
 
-// All shapes of up to 16 ranks, in all orders of their axes.
+// Calls `use` for all shapes of up to 16 ranks, in all orders of their axes.
 void for_each_shape(const std::function<void(const MeshShape&)>& use) {
   for (int pp = 1; pp <= 16; ++pp)
     for (int replicate = 1; pp * replicate <= 16; ++replicate)
@@ -83,8 +83,7 @@ TEST(MeshShape, SizesThatDoNotFitTheRanksAreRefused) {
   EXPECT_THAT([&] { require_ranks(twice, 2); }, ThrowsMessage<ConfigError>(HasSubstr("list each axis once")));
 }
 
-// Each set of axes divides the ranks into groups by their positions, whatever the shape and the order of the
-// axes.
+// Each set of axes divides the ranks into groups by their positions, for any shape and order of the axes.
 TEST(MeshShape, EachSetOfAxesPartitionsTheRanks) {
   int shapes = 0;
   for_each_shape([&](const MeshShape& shape) {

@@ -6,7 +6,7 @@
 
 namespace stretto {
 
-// Whether each rank of the data-parallel group holds a whole buffer or a shard of it.
+// Whether each rank of the data-parallel group has a whole buffer or a shard of it.
 enum class Held { replicated, sharded };
 
 // A data-parallel strategy: which of the buffers of the trainable parameters are sharded. The engine reads
@@ -22,13 +22,13 @@ struct Sharding {
   // The weights that the model computes with. Sharded: one copy in memory that the ranks share, or else
   // gathered block by block.
   Held parameters = Held::replicated;
-  // resolve() (topology.h) puts the ranks on both dp_replicate and dp_shard, so that there are several copies
-  // of the sharded buffers. Otherwise there is one copy, divided among all ranks.
+  // resolve() (topology.h) arranges the ranks on both dp_replicate and dp_shard, so that there are several
+  // copies of the sharded buffers. Otherwise there is one copy, divided among all ranks.
   bool hybrid = false;
   // Gathered parameters are released after the forward of their block and gathered again for its backward.
   // False: they are kept until the backward.
   bool reshard_after_forward = true;
-  // What a rank holds, as the help of a recipe lists it: "also its part of the gradients".
+  // The part that a rank holds, for the help of a recipe: "also its part of the gradients".
   std::string help = {};
 };
 
@@ -49,7 +49,7 @@ const std::vector<Sharding>& shardings();
 // The rows that have a property, for help and messages: "zero2, fsdp and hsdp".
 std::string strategies_with(bool (*property)(const Sharding&), std::string_view conjunction = "and");
 
-// Adds a row, known to recipes from then on. Throws ConfigError for a name that is taken. Not thread-safe:
+// Adds a row, which recipes can use afterwards. Throws ConfigError for a name that is taken. Not thread-safe:
 // call it at the start of a program, or before main() in the initialiser of a namespace-scope variable, for
 // which it returns true.
 bool register_sharding(Sharding row);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* strategy_variable = "STRETTO_STRATEGY";
 
-// Names of other tools for a kind.
+// A name that other tools give to a kind.
 struct Alias {
   std::string_view name, kind;
 };
@@ -34,7 +34,8 @@ constexpr Alias aliases[] = {{"deepspeed-0", "ddp"},
                              {"deepspeed_stage_3", "fsdp"},
                              {"zero3", "fsdp"}};
 
-// Other names of Accelerate, DeepSpeed, Lightning and torchtitan: whole words, and prefixes of longer ones.
+// Whether other tools (Accelerate, DeepSpeed, Lightning, torchtitan) know the name: whole words, and prefixes
+// of longer ones.
 bool is_known_elsewhere(std::string_view kind) {
   constexpr std::string_view words[] = {"auto", "cp", "dp", "pp", "tp"};
   constexpr std::string_view beginnings[] = {"colossalai", "ddp_", "deepspeed", "fairscale", "fsdp",
@@ -146,7 +147,7 @@ std::vector<std::string> accmt_names(std::string_view family) {
 
 Strategy parse_strategy(std::string_view name) {
   std::vector<std::string_view> words = split(name, '-');
-  // DeepSpeed's stage belongs to the kind: deepspeed-2.
+  // A stage of DeepSpeed is part of the kind: deepspeed-2.
   for (const size_t count : {size_t{2}, size_t{1}}) {
     if (words.size() < count) continue;
     const std::string head =

@@ -25,10 +25,10 @@ struct Topology {
 };
 
 // The topology of a job whose rank r runs on hosts[r]: ranks with equal names can share memory. A strategy
-// that shards nothing puts its ranks on dp_replicate, one that shards on dp_shard, a hybrid one on both.
-// Launchers, planners and ranks that pass equal arguments get equal results. Throws ConfigError where
-// dp_shard does not divide the ranks, where it is needed because hosts differ in their number of ranks, and
-// as resolve_batch() does.
+// that shards nothing arranges its ranks on dp_replicate, one that shards on dp_shard, and a hybrid one on
+// both. Launchers, planners and ranks that pass equal arguments get equal results. Throws ConfigError if
+// dp_shard does not divide the ranks, if it is needed because hosts differ in their number of ranks, and like
+// resolve_batch().
 Topology resolve(const TopologyRequest& request, const std::vector<std::string>& hosts);
 
 // Like above, on a mesh that the program has arranged itself; `dp_shard` is not used.

@@ -48,7 +48,7 @@ TEST(BatchPlan, AGlobalSizeNeedNotDivide) {
   EXPECT_EQ(plan({.global_batch_size = 1}, 4), (Sizes{1, 1, 1}));
 }
 
-TEST(BatchPlan, TokensTakeThePlaceOfSamples) {
+TEST(BatchPlan, TokenBudgetsReplaceSampleCounts) {
   EXPECT_EQ(plan({.grad_accumulation_steps = 4, .max_tokens = 4096}, 2), (Sizes{0, 0, 4}));
   EXPECT_THAT([] { resolve_batch({.batch_size = 8, .max_tokens = 4096}, 2); },
               ThrowsMessage<ConfigError>(

@@ -46,7 +46,7 @@ Tensor CausalLanguageModel::validation_step(const Batch& batch, StepContext& con
   const Tensor predicted = labels.ge(0).nonzero().squeeze(1);
   const Tensor scores =
       score(decoder(), hidden.index_select(0, predicted), labels.index_select(0, predicted)).cpu();
-  // Row r belongs to the sample whose first row is the last one not behind r.
+  // Row r belongs to the last sample that begins at or before r.
   const Tensor begins = batch.at("cu_samples").cpu();
   const Tensor samples =
       at::bucketize(predicted.cpu(), begins.slice(0, 1), /*out_int32=*/false, /*right=*/true);

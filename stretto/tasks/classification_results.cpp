@@ -182,7 +182,7 @@ nlohmann::ordered_json ClassificationResults::prediction(int64_t sample) const {
 
 std::vector<int64_t> ClassificationResults::most_wrong() const {
   if (!has_labels_) return {};
-  Tensor trust, wrong;  // how right each prediction is, and whether it counts as wrong
+  Tensor trust, wrong;  // the confidence in each gold label, and whether the prediction counts as wrong
   switch (settings_.problem) {
     case ProblemType::single_label_classification:
       trust = scores_.gather(1, gold_.unsqueeze(1)).squeeze(1);

@@ -24,11 +24,11 @@ struct ClassificationSettings {
 Loss classification_loss(const Tensor& logits, const Tensor& labels, const ClassificationSettings& settings,
                          const nn::Context& context = {});
 
-// The logits of a batch [B, C] and its labels as rows of float64, from which ClassificationResults are made.
-// `labels` undefined: samples have none.
+// Converts the logits of a batch [B, C] and its labels to rows of float64, from which ClassificationResults
+// are constructed. `labels` undefined: samples have none.
 Tensor classification_rows(const Tensor& logits, const Tensor& labels, ProblemType problem);
 
-// What a model predicted for a data set.
+// The predictions of a model for a dataset.
 class ClassificationResults {
  public:
   // `rows`: the rows of all samples, on the CPU; `labels`: names of the classes.
@@ -37,7 +37,7 @@ class ClassificationResults {
   bool has_labels() const { return has_labels_; }
 
   // The mean loss ("loss") and the metrics of the problem: metrics/classification.h, metrics/multi_label.h,
-  // pearson and spearmanr; or those of the task of GLUE. Empty without labels.
+  // pearson and spearmanr; or those of the GLUE task. Empty without labels.
   Metrics metrics() const;
 
   // Precision, recall and F1 per class, and of a single-label classification the confusion matrix: as tables
@@ -51,8 +51,8 @@ class ClassificationResults {
   // labels, if there are any.
   nlohmann::ordered_json prediction(int64_t sample) const;
 
-  // The samples that are predicted wrongly, the most wrong first: by the probability of the gold label, for
-  // multi-label of the least probable decision; for a regression all samples by their error.
+  // The samples that are predicted wrongly, the worst first: by the probability of the gold label, or, for
+  // multi-label, of the least probable decision. For a regression: all samples by their error.
   std::vector<int64_t> most_wrong() const;
 
  private:

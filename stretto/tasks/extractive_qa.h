@@ -31,8 +31,8 @@ class ExtractiveQa : public ModelModule {
   // each a token and its score.
   Tensor validation_step(const Batch& batch, StepContext& context) override;
 
-  // loss, and the metrics of SQuAD 2.0 (metrics::squad_v2, with the odds as na_probs and no threshold on
-  // them) or 1.1, of the questions that have a sample among the rows.
+  // The loss, and the metrics of SQuAD 2.0 (metrics::squad_v2, with the odds as na_probs and no threshold) or
+  // 1.1, of the questions that have a sample among the rows.
   Metrics metrics(const Tensor& rows) const override;
 
   // The answers to all questions; questions without a sample among the rows have no answer.
@@ -44,7 +44,7 @@ class ExtractiveQa : public ModelModule {
   const data::QuestionDataset* dataset_ = nullptr;
 };
 
-// The scores by which metrics() compares answers with the gold ones, with the names of the official scripts.
+// The scores of answers in metrics(), with the names of the official scripts.
 nlohmann::ordered_json squad_scores(const corpus::QuestionSet& questions,
                                     std::span<const QuestionAnswers> answers, bool null_answers);
 

@@ -28,10 +28,10 @@ struct StartingModel {
   std::filesystem::path tokenizer;
 };
 
-// The results of a test, besides the predictions.
+// The results of a test, in addition to the predictions.
 struct TestResults {
   nlohmann::ordered_json record = {};   // test_results.json
-  std::vector<std::string> lines = {};  // logged after the metrics; empty ones are not
+  std::vector<std::string> lines = {};  // logged after the metrics, except empty ones
 };
 
 // The part of FineTuning that does not depend on its corpus, dataset and Module.
@@ -59,10 +59,10 @@ class FineTuningProgram : public Task {
 
   // The tokenizer in `folder`, with the settings of the recipe's tokenizer section.
   text::Tokenizer load_tokenizer(const std::filesystem::path& folder) const;
-  // The most tokens of a sample: data.max_length, unless a task takes what the model has.
+  // The maximum number of tokens per sample: data.max_length, unless a task uses the model's limit.
   virtual int64_t max_length(const TextModel&) const { return recipe_.data.max_length; }
   // Throws ConfigError if ranks have read different inputs, or if the tokenizer's ids or max_length() exceed
-  // what the model has. Collective.
+  // the model's limits. Collective.
   void check_inputs(const text::Tokenizer& tokenizer, const TextModel& model,
                     const std::vector<ReadFile>& files) const;
   // Makes Module::save copy the tokenizer.
@@ -88,10 +88,10 @@ class FineTuningProgram : public Task {
   const FineTuningNames names_;
 };
 
-// The program of tasks that fine-tune a model folder with a head (TaskKind::head) on data files: train() and
-// test() are the same for all of them; what differs is virtual. Corpus: the content of a file; it has a
-// `name`, which is the file's, and is default-constructible. Data: its tokenised samples, a data::Dataset.
-// Tuned: the Module, a ModelModule. Every rank makes the same calls.
+// The program of tasks that fine-tune a model folder with a head (TaskKind::head) on data files. train() and
+// test() are the same for all tasks; virtual functions implement the differences. Corpus: the content of a
+// file; it has a `name`, the file's, and is default-constructible. Data: its tokenised samples, a
+// data::Dataset. Tuned: the Module, a ModelModule. Every rank makes the same calls.
 template <class Corpus, class Data, class Tuned>
 class FineTuning : public FineTuningProgram {
  public:
@@ -108,14 +108,14 @@ class FineTuning : public FineTuningProgram {
     const ModelConfig& model;
     const std::vector<std::string>& labels;
     uint64_t seed;         // of weights that the model's folder lacks
-    const Corpus* scored;  // what predictions are compared with; null: nothing is evaluated
+    const Corpus* scored;  // the corpus with which predictions are compared; null: nothing is evaluated
     bool is_trained;       // whether the model is only tested
   };
 
   using FineTuningProgram::FineTuningProgram;
 
-  // Reads data.train and data.validation, as far as the recipe's limits go. Throws DataError for files that
-  // the task cannot learn from.
+  // Reads data.train and data.validation, up to the recipe's limits on samples. Throws DataError for files
+  // that the task cannot learn from.
   virtual TrainingFiles read_for_training() = 0;
   // Reads data.test for a model with these labels. The file need not have any.
   virtual Corpus read_for_test(const std::vector<std::string>& labels) = 0;
@@ -136,7 +136,7 @@ class FineTuning : public FineTuningProgram {
 
   // Sets the dataset that is evaluated from now on.
   virtual void evaluate_on(Tuned&, const Corpus&, const Data&) const {}
-  // Whether evaluations during training read the validation corpus; else its memory is freed.
+  // Whether evaluations during training read the validation corpus; otherwise its memory is freed.
   virtual bool evaluations_read_corpus() const { return false; }
   virtual void before_fit(Tuned&, const Data& /*train*/, const Data* /*validation*/) const {}
 

@@ -31,7 +31,7 @@ Batch whole_batch(const data::Dataset& dataset) {
 }
 
 // Golden files of Flair's TransformerWordEmbeddings(use_context=N, respect_document_boundaries=...).
-TEST(WordsInContext, AreThoseOfFlair) {
+TEST(WordsInContext, EqualFlairs) {
   const TempFolder cache;
   const auto golden = SafetensorsFile(of_transformer / "context.safetensors").load_all();
   const auto encoder = of_transformer / "encoder";
@@ -71,7 +71,7 @@ class CountingModel : public FrozenStates {
   double offset_;
 };
 
-TEST(KeptStates, AreComputedOnceAndTheSameAsWithoutStorage) {
+TEST(KeptStates, AreComputedOnceAndEqualThoseWithoutStorage) {
   const TempFolder cache;
   const auto dataset = dataset_in_context({}, cache);
   comm::run_rank_threads(1, [&](Group& group) {
@@ -101,7 +101,7 @@ TEST(KeptStates, AreComputedOnceAndTheSameAsWithoutStorage) {
 }
 
 // The other ranks of a host read states that one rank has computed.
-TEST(KeptStates, AreCommonToTheRanksOfAHost) {
+TEST(KeptStates, AreSharedByTheRanksOfAHost) {
   const TempFolder cache;
   const auto dataset = dataset_in_context({}, cache);
   comm::run_rank_threads(2, [&](Group& group) {
@@ -117,9 +117,9 @@ TEST(KeptStates, AreCommonToTheRanksOfAHost) {
   });
 }
 
-// A frozen transformer's states are the same given or computed, up to the rounding of products of other
-// sizes.
-TEST(KeptStates, OfATagger) {
+// A frozen transformer's states give the same results whether stored or computed, up to the rounding of
+// matmuls of other sizes.
+TEST(KeptStates, GiveATaggerEqualResults) {
   const TempFolder cache;
   const auto dataset = dataset_in_context({.words = 2}, cache);
   nlohmann::json config = read_config_json(of_transformer / "tagger/config.json");
@@ -136,7 +136,7 @@ TEST(KeptStates, OfATagger) {
     kept.add_to(given, states, {});
     const Tensor wanted = model->forward(batch, {}), first = model->forward(given, {});
     EXPECT_LT(relative_difference(first, wanted), 1e-5);
-    // A sample has its own scores again in another batch.
+    // A sample has the same scores in another batch.
     Batch one = dataset.pack(std::vector<int64_t>{5});
     kept.add_to(one, states, {});
     const int64_t begin = batch.at("cu_seqlens")[5].item<int64_t>();

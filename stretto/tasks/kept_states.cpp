@@ -5,7 +5,7 @@
 namespace stretto::tasks {
 namespace {
 
-// Sequence b of a packed batch of whole words, as a batch of its own.
+// Returns sequence b of a packed batch of whole words as a separate batch.
 Batch sequence_of(const Batch& batch, const Tensor& bounds, int64_t b, int64_t words_before) {
   const int64_t begin = bounds[b].item<int64_t>(), end = bounds[b + 1].item<int64_t>();
   Batch one;

@@ -10,16 +10,16 @@
 
 namespace stretto::tasks {
 
-// The frozen states of the words of a dataset's samples (FrozenStates), computed when a sample is first used.
-// The states of each sample are computed separately: the rounding of a matrix product depends on its number
-// of rows, so that in a batch of several samples they would depend on the others, and a result on whether
-// states are kept.
+// Stores the frozen states of the words of a dataset's samples (FrozenStates), which are computed when a
+// sample is first used. The states of each sample are computed separately: the rounding of a matmul depends
+// on its number of rows, so that in a batch of several samples states would depend on the other samples, and
+// results on whether states are stored.
 class KeptStates {
  public:
-  // `storage`: none keeps nothing; cpu in the host's memory, once for the ranks of the job where they share
-  // memory, else once per rank; gpu on `device`. `words`: of each sample. `dtype`: of the states, of which a
-  // word has `width`. Memory is reserved for those of all words, and used as far as they are computed.
-  // Collective; throws what allocation throws.
+  // `storage`: none stores nothing; cpu stores in the host's memory, once for ranks of the job that share
+  // memory, else once per rank; gpu on `device`. `words`: the number per sample. `dtype`: of the states,
+  // which have `width` numbers per word. Memory is reserved for all words, and used as states are computed.
+  // Collective; throws the exceptions of the allocation.
   KeptStates(StateStorage storage, std::span<const int32_t> words, int64_t width, at::ScalarType dtype,
              const Mesh& mesh, at::Device device);
 
@@ -30,7 +30,7 @@ class KeptStates {
 
  private:
   std::vector<int64_t> begins_;  // of each sample's words, and their number
-  Tensor states_;                // [words, width]; undefined: nothing is kept
+  Tensor states_;                // [words, width]; undefined: nothing is stored
   Tensor known_;                 // [samples] int64 on the CPU: 1 where the states exist
 };
 

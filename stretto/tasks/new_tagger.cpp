@@ -212,7 +212,7 @@ std::filesystem::path make_new_tagger(const Recipe& recipe, const corpus::Tagged
   try {
     rename_folder(partial, folder);
   } catch (const IoError&) {
-    if (!std::filesystem::exists(folder / "config.json")) throw;  // else another host was faster
+    if (!std::filesystem::exists(folder / "config.json")) throw;  // otherwise another host was faster
     remove_folder(partial);
   }
   return folder;

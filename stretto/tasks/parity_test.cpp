@@ -178,7 +178,7 @@ TEST_P(TrainingParity, TwentyStepsMatchTheReference) {
       if (precision == "fp32" && vanishing) continue;
       const Tensor final = reference.at(precision + ".final." + name);
       Tensor difference = weight - final;
-      // The keys' third of GPT-2's joined bias vanishes, too.
+      // The part of GPT-2's joined bias that belongs to the keys is zero in theory, too.
       if (precision == "fp32" && name.ends_with("c_attn.bias")) difference.chunk(3)[1].zero_();
       EXPECT_LT(largest(difference), wanted.weight_tolerance * largest(final)) << name;
       ++compared;

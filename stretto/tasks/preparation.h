@@ -15,15 +15,15 @@ namespace stretto::tasks {
 
 // Functions that several tasks use.
 
-// tokenizer.add_prefix_space. Unset: true for tasks on lists of words (TaskKind), because a byte-level
-// vocabulary has words only with a space in front of them; else the setting of the tokenizer's files.
+// The value of tokenizer.add_prefix_space. Unset: true for tasks on lists of words (TaskKind), because a
+// byte-level vocabulary contains words only with a space in front; else the setting of the tokenizer's files.
 std::optional<bool> prefix_space(const Recipe& recipe);
 
 // The tokenizer in `folder`, with the settings of the recipe's tokenizer section.
 text::Tokenizer load_tokenizer(const Recipe& recipe, const std::filesystem::path& folder);
 
 // Removes everything after the first `most` rows, sentences or questions of a file (data.max_train_samples
-// and its like).
+// and similar settings).
 template <class Row>
 void keep_first(std::vector<Row>& rows, const std::optional<int64_t>& most) {
   if (most && *most < std::ssize(rows)) rows.erase(rows.begin() + *most, rows.end());
@@ -33,9 +33,8 @@ void keep_first(std::vector<Row>& rows, const std::optional<int64_t>& most) {
 void warn_of_similar_labels(const Mesh& mesh, const std::string& file,
                             const std::map<std::string, data::LabelUse>& uses);
 
-// The factor of each label by the recipe's list `setting`, whose elements `given` are NAME=WEIGHT; `what`:
-// label, tag. Empty if `given` is. Throws ConfigError for other elements, unknown labels and those that occur
-// twice.
+// The factor of each label from the recipe's list `setting`, whose elements `given` are NAME=WEIGHT; `what`:
+// label, tag. Empty if `given` is. Throws ConfigError for other elements, unknown labels and duplicates.
 std::vector<double> label_weights(const Recipe& recipe, const std::string& setting,
                                   const std::vector<std::string>& given, const std::string& what,
                                   const std::vector<std::string>& labels);

@@ -64,7 +64,7 @@ class QuestionAnswering : public FineTuning<QuestionSet, data::QuestionDataset, 
   const QuestionAnsweringConfig& settings_;
 };
 
-// The first `most` questions of a file, with their contexts.
+// Returns the first `most` questions of a file, with their contexts.
 QuestionSet read(const std::filesystem::path& file, const std::optional<int64_t>& most) {
   QuestionSet set = corpus::read_questions(file);
   keep_first(set.questions, most);
@@ -87,7 +87,7 @@ std::string QuestionAnswering::content_hash(const QuestionSet& set) const {
   return hash128_hex({reinterpret_cast<const char*>(parts.data()), parts.size() * sizeof(uint64_t)});
 }
 
-// A file without right answers does not say which of its questions have none.
+// A file without gold answers does not state which of its questions are unanswerable.
 void QuestionAnswering::refuse_unanswerable(const QuestionSet& set) const {
   if (settings_.version_2_with_negative.value_or(true) || !set.has_gold) return;
   const auto without =

@@ -7,7 +7,7 @@
 namespace stretto {
 namespace {
 
-// How a bundled kind (config/tasks) is made.
+// The constructor of a bundled kind (config/tasks).
 struct BundledTask {
   std::string name;
   std::unique_ptr<Task> (*make)(const TaskContext&);

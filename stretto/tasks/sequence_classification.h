@@ -29,7 +29,7 @@ class SequenceClassification : public ModelModule {
 
   nlohmann::json exported_config() const override;
 
-  // The predictions for a data set, from its rows.
+  // The predictions for a dataset, from its rows.
   ClassificationResults results(const Tensor& rows) const { return {rows, net().labels(), settings_}; }
 
   // Whether samples are pairs of texts, which is recorded in config.json.

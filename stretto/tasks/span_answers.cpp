@@ -31,7 +31,7 @@ void set_probabilities(std::vector<CandidateAnswer>& candidates) {
   for (CandidateAnswer& one : candidates) one.probability /= sum;
 }
 
-// `candidates`: those of all windows of a question; `null`: the candidate that it has no answer.
+// `candidates`: those of all windows of a question; `null`: the candidate "no answer".
 QuestionAnswers choose(std::string_view context, std::vector<CandidateAnswer> candidates,
                        const CandidateAnswer& null, const AnswerOptions& options) {
   const bool may_be_null = options.null_answers && std::isfinite(null.score);

@@ -27,7 +27,7 @@ struct AnswerOptions {
   double null_score_diff_threshold = 0;
 };
 
-// Its score is the sum of those of its start and end.
+// The score of an answer is the sum of those of its start and end.
 struct CandidateAnswer : data::Answer {
   double probability = 0;  // among the candidates of its question
 };
@@ -38,10 +38,10 @@ struct QuestionAnswers {
   std::optional<double> null_odds;      // with null_answers: score of no answer minus that of the best answer
 };
 
-// Combines the windows of each question, as postprocess_qa_predictions of Hugging Face's run_qa does: pairs
-// of the best starts and ends inside the context, in order and not too long; of all windows the n_best_size
-// best ones; no answer by the smallest null score of its windows. `windows`: one per sample of `dataset`.
-// Returns the answers in the order of the questions.
+// Combines the windows of each question, like postprocess_qa_predictions of Hugging Face's run_qa: pairs of
+// the best starts and ends inside the context, in order and not too long; the n_best_size best pairs of all
+// windows; and "no answer" with the smallest null score of its windows. `windows`: one per sample of
+// `dataset`. Returns the answers in the order of the questions.
 std::vector<QuestionAnswers> answer_questions(const corpus::QuestionSet& questions,
                                               const data::QuestionDataset& dataset,
                                               std::span<const WindowScores> windows,

@@ -32,7 +32,7 @@ struct FourWords {
   std::optional<data::QuestionDataset> dataset;
 };
 
-TEST(SpanAnswers, TheBestPairInsideTheContext) {
+TEST(SpanAnswers, TheBestPairInsideTheContextIsChosen) {
   const FourWords four;
   const WindowScores window = {
       .null_start = 1, .null_end = 1, .starts = {{1, 9}, {4, 5}, {5, 4}}, .ends = {{6, 5}, {4, 4}, {0, 9}}};
@@ -51,7 +51,7 @@ TEST(SpanAnswers, TheBestPairInsideTheContext) {
   EXPECT_EQ(four.choose(window, {.n_best_size = 2}).n_best.size(), 2u);
 }
 
-TEST(SpanAnswers, NoAnswerByItsOdds) {
+TEST(SpanAnswers, NoAnswerIsChosenByItsOdds) {
   const FourWords four;
   const WindowScores window = {.null_start = 6, .null_end = 5, .starts = {{4, 5}}, .ends = {{4, 4}}};
   const QuestionAnswers answers = four.choose(window, {.null_answers = true});
@@ -71,7 +71,7 @@ TEST(SpanAnswers, WithoutCandidatesThereIsNoAnswer) {
   EXPECT_EQ(four.choose(window, {.null_answers = true}).null_odds, 0);
 }
 
-TEST(SpanAnswers, RowsHoldTheBestTokensOfEachSequence) {
+TEST(SpanAnswers, RowsContainTheBestTokensOfEachSequence) {
   Batch batch;
   batch.count = 2;
   batch.tensors["cu_seqlens"] = at::tensor({0, 2, 5}, at::kLong);

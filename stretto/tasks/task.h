@@ -17,7 +17,7 @@ class Task {
   virtual ~Task() = default;
 
   // Trains and writes <output>/model. If a signal stopped it (FitResult::stopped), the newest checkpoint in
-  // the output folder holds the state.
+  // the output folder contains the state.
   virtual FitResult train(const std::vector<std::shared_ptr<Callback>>& callbacks) = 0;
 
   // Evaluates <output>/model on data.test; writes predictions.jsonl and, if the file has labels,

@@ -146,7 +146,8 @@ void TokenClassification::describe(const TaggedCorpus& corpus, const data::Tagge
       corpus.has_tags ? fmt::format("{} ({})", counted(corpus.spans(), "span"), corpus.columns) : "no tags");
   const std::string lengths =
       data::describe_lengths(data::lengths_of(dataset), recipe_.data.max_length, data_names);
-  log::info("lengths    {}", lengths.substr(0, lengths.find(';')));  // what is cut or split follows
+  // truncation or splitting is reported below
+  log::info("lengths    {}", lengths.substr(0, lengths.find(';')));
   if (dataset.windows() > 0)
     log::info("windows    {} of {} samples are windows of sentences of more than {} tokens",
               dataset.windows(), dataset.size(), recipe_.data.max_length);
@@ -229,7 +230,7 @@ TokenClassification::TrainingFiles TokenClassification::read_for_training() {
   }
   warn_of_numbers(files.train);
   warn_of_similar_labels(mesh_, files.train.name, data::label_uses(files.train));
-  files.labels = trained_tags.value_or(files.train.tag_names());  // also of sentences that are left out now
+  files.labels = trained_tags.value_or(files.train.tag_names());  // includes sentences that are omitted now
   if (files.labels.size() < 2 && !trained_tags)
     throw DataError("{}: all words have the tag \"{}\"; expected tags of spans, such as B-PER, besides O",
                     files.train.name, files.labels.empty() ? "" : files.labels.front());

@@ -55,7 +55,7 @@ Tensor TokenTagging::validation_step(const Batch& batch, StepContext& context) {
   return rows;
 }
 
-// The scores of the sentences whose samples are all among the rows; unset: there are none.
+// The scores of the sentences whose samples are all among the rows; nullopt if there are none.
 std::optional<metrics::SpanScores> TokenTagging::spans(const Tensor& rows) const {
   data::TaggedDataset::Tags tags = tags_of(rows);
   std::vector<std::vector<int32_t>> gold, found;

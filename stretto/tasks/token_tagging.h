@@ -22,7 +22,7 @@ class TokenTagging : public ModelModule {
   // The weights and the denominator of losses.
   struct LossOptions {
     std::vector<double> weights = {};  // of each tag; empty: 1 each
-    bool per_sentence = false;         // the mean over sentences of sums, else over tokens or words
+    bool per_sentence = false;         // the mean over sentences of their sums, else over tokens or words
   };
   void set_loss(LossOptions options) { loss_ = std::move(options); }
 
@@ -34,7 +34,7 @@ class TokenTagging : public ModelModule {
   void take_states(std::shared_ptr<KeptStates> of_training, std::shared_ptr<KeptStates> of_evaluation);
 
   // The mean over tokens with a label, or over words if the model scores whole sentences (SequenceLabeller),
-  // by set_loss.
+  // as set_loss determines.
   Loss training_step(const Batch& batch, StepContext& context) override;
 
   // One row per sample: its index, the sum of its losses, the number of labels in it, and the best tag of

@@ -10,13 +10,13 @@
 namespace stretto {
 
 // The input of one training or validation step: tensors by name, the dataset indices of the samples, and
-// their number. A packed batch of T tokens in B sequences holds, all int64,
-//   input_ids [T], token_type_ids [T], position_ids [T] (in the sequence),
-//   samples [T] (dataset index of the token's sample),
-//   places [T] (the token's row in its sample; may be absent if no two sequences are of one sample),
-//   cu_seqlens [B + 1] (the begin of each sequence, and the end of the last one), and
-//   labels [B] for classification.
-// Tokens after the last sequence are padding, which no loss or attention may read.
+// their number. A packed batch of T tokens in B sequences has the following int64 tensors; tokens after the
+// last sequence are padding, which no loss or attention may read.
+//   input_ids [T], token_type_ids [T], position_ids [T] (in the sequence)
+//   samples [T] (dataset index of the token's sample)
+//   places [T] (the token's row in its sample; may be absent if no two sequences are of one sample)
+//   cu_seqlens [B + 1] (the beginning of each sequence, and the end of the last one)
+//   labels [B] for classification
 struct Batch {
   std::map<std::string, Tensor> tensors;
   std::vector<int64_t> sample_ids;  // dataset index of each sample, in the batch's order
@@ -28,7 +28,7 @@ struct Batch {
   const Tensor& at(const std::string& name) const;
   bool has(const std::string& name) const { return tensors.count(name) > 0; }
 
-  // A copy of the batch on `device`.
+  // Returns a copy of the batch on `device`.
   Batch to(at::Device device) const;
 };
 

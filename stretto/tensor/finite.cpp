@@ -6,7 +6,7 @@
 
 namespace stretto {
 
-// Minimum and maximum are finite if and only if all values are: NaN propagates to them.
+// Minimum and maximum are finite if and only if all values are, because NaN propagates to them.
 bool is_finite(const Tensor& tensor) {
   if (!tensor.is_floating_point() || tensor.numel() == 0) return true;
   const auto [least, largest] = at::aminmax(tensor.detach());

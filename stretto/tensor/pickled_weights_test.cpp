@@ -42,7 +42,7 @@ TEST(PickledWeights, FoldersWithoutSafetensors) {
   }
 }
 
-TEST(PickledWeights, EveryTypeAndViews) {
+TEST(PickledWeights, EveryTypeAndViewsAreConverted) {
   const NamedTensors weights = load_pickled_weights(golden_folder / "pickled/small/pytorch_model.bin");
   const Tensor numbers = at::arange(6.0);
   EXPECT_EQ(weights.size(), 14U);
@@ -64,7 +64,7 @@ TEST(PickledWeights, EveryTypeAndViews) {
   EXPECT_EQ(weights.at("empty").sizes(), at::IntArrayRef({0, 4}));
 }
 
-TEST(PickledWeights, FilesCutShortAreRefused) {
+TEST(PickledWeights, TruncatedFilesAreRefused) {
   const TempFolder folder;
   const std::string whole = read_file(golden_folder / "pickled/small/pytorch_model.bin");
   const auto file = folder.path() / "pytorch_model.bin";

@@ -5,7 +5,7 @@
 #include "stretto/base/region.h"
 #include "stretto/tensor/tensor.h"
 
-// Parts of tensors, for tests.
+// Parts of tensors for tests.
 namespace stretto {
 
 // A random part of a tensor: a box, and a range of its elements.
@@ -24,7 +24,7 @@ inline Region random_region(at::IntArrayRef shape, std::mt19937& random) {
   return region;
 }
 
-// Its elements, in order.
+// Returns the elements of a part, in order.
 inline Tensor part_of(const Tensor& whole, const Region& region) {
   Tensor box = whole;
   for (size_t axis = 0; axis < region.extent.size(); ++axis)

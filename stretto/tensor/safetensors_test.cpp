@@ -82,7 +82,7 @@ TEST(HfFolder, ReadsShardsAndRefusesPathsOutside) {
   EXPECT_THAT(message_of([&] { load_hf_weights(folder.path()); }), HasSubstr("outside the model's folder"));
 }
 
-TEST(Safetensors, WritingToALoadedTensorLeavesTheFileAlone) {
+TEST(Safetensors, WritingToALoadedTensorDoesNotChangeTheFile) {
   const TempFolder folder;
   const auto path = folder.path() / "a.safetensors";
   save_safetensors(path, {{"b", at::zeros({3}, at::kByte)}, {"w", at::ones({1000})}});

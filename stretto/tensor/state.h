@@ -24,11 +24,11 @@ struct Piece {
 };
 
 // The ranks that hold exactly the same pieces of an entry. They share the work of writing such entries, so
-// that each is written once. REQUIRES: the tables of all these ranks list the same entries of the set.
+// that each is written once. REQUIRES: the tables of all these ranks contain the same entries of the set.
 struct Holders {
   uint64_t set = 0;  // identifies the set: equal on all its ranks, different for other sets
   int ranks = 1;     // number of ranks
-  int me = 0;        // this rank's position in the set
+  int me = 0;        // the position of this rank in the set
   bool operator==(const Holders&) const = default;
 };
 
@@ -38,7 +38,7 @@ struct Entry {
   at::ScalarType dtype = at::kFloat;
   std::vector<int64_t> shape;  // of the global tensor
   std::vector<Piece> pieces;
-  Holders holders = {};  // default: this rank only
+  Holders holders = {};  // default: only this rank
 };
 
 // The state of a run as a table. Every component with state (engine, optimizer, schedule, cursor, ...) adds
@@ -48,10 +48,11 @@ struct State {
   std::vector<Entry> tensors;
   std::map<std::string, nlohmann::json> scalars;
 
-  // The names of the tensors of the source that fills this table (StateSource). Unset: the table is saved.
+  // The names of the tensors in the source that fills this table (StateSource). Unset: the table is being
+  // saved.
   std::optional<std::set<std::string>> stored = std::nullopt;
 
-  // The scalar `name`. Throws DataError if the checkpoint has none.
+  // The scalar `name`. Throws DataError if the checkpoint does not have it.
   const nlohmann::json& scalar(const std::string& name) const;
 };
 

@@ -7,7 +7,7 @@
 
 namespace stretto {
 
-// What a run takes its state from, such as a checkpoint.
+// The source of a run's state, such as a checkpoint.
 class StateSource {
  public:
   virtual ~StateSource() = default;
@@ -15,8 +15,9 @@ class StateSource {
   // The names of its tensors.
   virtual std::set<std::string> tensors() const = 0;
 
-  // Writes its tensors into the memory that `state` refers to, and its scalars over those of the same names.
-  // Throws DataError where the tables of all ranks together have other tensors than the source. Collective.
+  // Writes the source's tensors into the memory that `state` refers to, and its scalars over those of the
+  // same names. Throws DataError if the tables of all ranks together do not have the same tensors as the
+  // source. Collective.
   virtual void fill(State& state) = 0;
 };
 

@@ -12,9 +12,9 @@ namespace stretto {
 
 using at::Tensor;
 
-// The type in which layers compute. Throws ConfigError for a value that is not one of the enum's.
+// The dtype in which layers compute. Throws ConfigError for a value outside the enum.
 at::ScalarType compute_dtype(Precision precision);
-// The type of master weights, gradients, optimizer state and reductions.
+// The dtype of master weights, gradients, optimizer state and reductions.
 at::ScalarType master_dtype(Precision precision);
 
 // Allocates the long-lived buffers of the arena: returns a zeroed 1-D tensor. Allocators differ in the kind

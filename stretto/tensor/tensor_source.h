@@ -15,9 +15,9 @@ struct TensorLayout;
 
 using NamedTensors = std::map<std::string, Tensor>;
 
-// The source of tensors' values: files, a seed, memory. Names and regions are those of global tensors
-// (base/tensor_layout.h), so that a rank reads the parts that it holds under any mesh and strategy. Equal
-// regions have equal values, however a tensor is divided.
+// A source of tensors' values: files, a seed, memory. Names and regions are those of global tensors
+// (base/tensor_layout.h), so that under any mesh and strategy a rank reads only the parts that it needs.
+// Equal regions have equal values, however a tensor is divided.
 class TensorSource {
  public:
   virtual ~TensorSource() = default;
@@ -32,16 +32,16 @@ class TensorSource {
   // have gaps in memory.
   virtual void read(const std::string& name, const Region& region, const Tensor& values) const = 0;
 
-  // The whole tensor, of shape(name) and any dtype, where it lies in memory (such as a mapped file) that may
-  // be shared instead of copied; undefined where it has to be read.
+  // The whole tensor, with shape(name) and any dtype, if it is in memory that may be shared instead of
+  // copied, such as a mapped file; undefined if it must be read.
   virtual Tensor in_memory(const std::string& /*name*/) const { return {}; }
 };
 
-// Throws DataError with both shapes unless the source's tensor has this one.
+// Throws DataError with both shapes unless the source's tensor has this shape.
 void require_shape(const TensorSource& source, const std::string& name, const std::vector<int64_t>& shape);
 
-// Reads the elements `elements` (row-major) of a rank's part of a tensor, by its layout. Throws as
-// require_shape() does.
+// Reads the row-major elements `elements` of a rank's part of a tensor with this layout. Throws like
+// require_shape().
 void read_elements(const TensorSource& source, const std::string& name, const TensorLayout& layout,
                    const Range& elements, const Tensor& values);
 
@@ -51,17 +51,18 @@ struct TensorType {
   std::vector<int64_t> shape = {};
 };
 
-// A source that lists its tensors, as for writing them to a file. Its parts need not be on this rank.
+// A source that can list its tensors, for example to write them to a file. Its values need not be on this
+// rank.
 class ListedSource : public TensorSource {
  public:
   virtual const std::map<std::string, TensorType>& types() const = 0;
   bool has(const std::string& name) const override { return types().contains(name); }
   std::vector<int64_t> shape(const std::string& name) const override { return types().at(name).shape; }
-  // A copy of a tensor, of shape(name), in new memory of the CPU.
+  // Returns a copy of a tensor, of shape(name), in new CPU memory.
   Tensor copy(const std::string& name) const;
 };
 
-// Tensors in memory: of a module, or of mapped files (hf_folder.h, safetensors.h).
+// Tensors in memory: those of a module or of mapped files (hf_folder.h, safetensors.h).
 class MemorySource : public ListedSource {
  public:
   explicit MemorySource(NamedTensors tensors);
@@ -74,7 +75,7 @@ class MemorySource : public ListedSource {
   std::map<std::string, TensorType> types_;
 };
 
-// Two sources: a tensor comes from the first one if that has it.
+// Two sources joined: a tensor comes from the first one if it has the tensor.
 class JoinedSources : public TensorSource {
  public:
   JoinedSources(std::unique_ptr<const TensorSource> first, std::unique_ptr<const TensorSource> second)

@@ -10,7 +10,7 @@
 namespace stretto {
 namespace {
 
-TEST(MemorySource, PartsOfFilesAreThoseOfTheWhole) {
+TEST(MemorySource, PartsOfFilesEqualThoseOfTheWhole) {
   const std::filesystem::path golden = std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden";
   std::mt19937 random(1);
   int64_t parts = 0;
@@ -30,7 +30,7 @@ TEST(MemorySource, PartsOfFilesAreThoseOfTheWhole) {
   EXPECT_GT(parts, 200);
 }
 
-// Whatever the strides of the tensor and of the memory that is filled.
+// Neither the strides of the tensor nor those of the filled memory matter.
 TEST(MemorySource, ReadsAnyStridesIntoAnyStrides) {
   std::mt19937 random(2);
   const Tensor base = at::arange(7 * 5 * 6, at::kFloat).view({7, 5, 6});
@@ -45,7 +45,7 @@ TEST(MemorySource, ReadsAnyStridesIntoAnyStrides) {
   }
 }
 
-TEST(JoinedSources, TheFirstThatHasATensorGivesIt) {
+TEST(JoinedSources, TheFirstSourceWithATensorProvidesIt) {
   const JoinedSources source(
       std::make_unique<MemorySource>(NamedTensors{{"a", at::ones({2})}}),
       std::make_unique<MemorySource>(NamedTensors{{"a", at::zeros({2})}, {"b", at::full({2}, 3)}}));
@@ -60,8 +60,8 @@ TEST(JoinedSources, TheFirstThatHasATensorGivesIt) {
   EXPECT_FALSE(source.has("c"));
 }
 
-// Cut tensors: what positions read, put together, is the whole.
-TEST(ReadElements, OfACutTensorAreThoseOfItsIntervals) {
+// The parts that the positions read form the whole tensor.
+TEST(ReadElements, ReadsTheIntervalsOfACutTensor) {
   const Tensor whole = at::arange(12 * 10, at::kFloat).view({12, 10});
   const MemorySource source({{"x", whole}});
   for (const int axis : {0, 1}) {

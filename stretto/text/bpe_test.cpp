@@ -66,13 +66,13 @@ TEST(CharacterBpe, WithoutTokensOfBytesCharactersAreUnknown) {
   EXPECT_THAT(tokenizer_of(file).encode("ab\u00e9xa").ids, ElementsAre(3, 1));
 }
 
-TEST(CharacterBpe, SomeTokensOfBytesAreRefused) {
+TEST(CharacterBpe, IncompleteByteTokensAreRefused) {
   json file = small_character_bpe(true);
   file["model"]["vocab"].erase("<0x41>");
   EXPECT_THAT(refusal(file), HasSubstr("the vocabulary lacks 1 of the 256 tokens <0x00> to <0xFF>"));
 }
 
-TEST(Decoder, StepsFollowEachOther) {
+TEST(Decoder, StepsAreAppliedInOrder) {
   const Tokenizer tokenizer = tokenizer_of(small_character_bpe(true));
   const auto decoded = [&](const std::vector<int32_t>& ids) { return tokenizer.decode(ids); };
   EXPECT_EQ(decoded({2, 2, 1, 4 + 0xC3, 4 + 0xA9, 1, 2}), " a\u00e9a");

@@ -56,7 +56,7 @@ CharacterKind next_kind(std::string_view text, size_t& position) {
   return ascii_kinds[static_cast<unsigned char>(text[position++])];
 }
 
-// The length of the contraction at `position`, which holds an apostrophe; 0 for none.
+// The length of the contraction at `position`, which is an apostrophe; 0 for none.
 size_t contraction_at(std::string_view text, size_t position) {
   for (const std::string_view ending : {"s", "t", "re", "ve", "m", "ll", "d"}) {
     if (text.substr(position + 1).starts_with(ending)) return 1 + ending.size();

@@ -122,7 +122,7 @@ TEST(IdEncoder, ByteLevelKeepsBytesThatAreNotUtf8) {
   EXPECT_FALSE(load_golden("uncased").reads_any_bytes());
 }
 
-TEST(IdEncoder, LongWordsAndWordsOfZerosAreNotMixedUp) {
+TEST(IdEncoder, LongWordsAndWordsOfZerosAreDistinguished) {
   const Tokenizer tokenizer = load_golden("gpt2");
   IdEncoder encoder(tokenizer);
   for (const size_t size : {1, 2, 22, 23, 24, 40, 23, 1}) {

@@ -35,7 +35,7 @@ class Model {
   virtual void tokenize(std::string_view text, std::span<const WordRange> words,
                         std::vector<TokenPiece>& out) const = 0;
 
-  // Whether words may hold any bytes, each of which has a token.
+  // Whether words may contain any bytes, each of which has a token.
   virtual bool reads_any_bytes() const { return false; }
 
   // All settings besides the vocabulary that tokens depend on.

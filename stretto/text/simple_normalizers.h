@@ -36,7 +36,8 @@ class StripNormalizer : public Normalizer {
   bool right_;
 };
 
-// Prepends a text to each nonempty text; its source is the first character. REQUIRES: valid UTF-8.
+// Prepends a prefix to each nonempty text. The source of the prefix's bytes is the text's first character.
+// REQUIRES: valid UTF-8.
 class PrependNormalizer : public Normalizer {
  public:
   explicit PrependNormalizer(std::string prefix) : prefix_(std::move(prefix)) {}

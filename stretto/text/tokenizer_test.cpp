@@ -207,7 +207,7 @@ TEST(Tokenizer, FingerprintFollowsBehaviour) {
   EXPECT_NE(load_json(file).fingerprint(), base);
 }
 
-TEST(Tokenizer, TooSmallAMaximumLengthIsRefused) {
+TEST(Tokenizer, ATooSmallMaximumLengthIsRefused) {
   const Tokenizer tokenizer = load_json(small_json());
   EXPECT_EQ(tokenizer.encode("the map", {.max_length = 2}).size(), 2);
   try {

@@ -18,7 +18,7 @@ Manifest complete_manifest(const std::filesystem::path& folder) {
   Manifest manifest = read_manifest(folder);
   if (!manifest.next) return manifest;
   throw DataError(
-      "{}: the corpus is not complete; run the same `stretto data tokenize` command again, which goes on",
+      "{}: the corpus is not complete; run the same `stretto data tokenize` command again to continue",
       folder.string());
 }
 

@@ -250,7 +250,7 @@ TEST_F(Corpora, AMixtureHasItsProportionsInEveryRange) {
   }
 }
 
-TEST_F(Corpora, MixturesThatAreNotPossibleAreRefused) {
+TEST_F(Corpora, ImpossibleMixturesAreRefused) {
   const auto blocks = [&](const std::string& name, int32_t size) {
     return std::make_shared<const CorpusBlocks>(numbered(name, {100}), BlockOptions{.block_size = size});
   };

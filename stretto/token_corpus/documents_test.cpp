@@ -86,7 +86,7 @@ TEST_F(Documents, AreReadInPartsIfLongerThanAChunk) {
   }
 }
 
-TEST_F(Documents, ChunksAreTheSameFromTheEndOfAnyOther) {
+TEST_F(Documents, ReadingMayContinueAfterAnyChunk) {
   const std::vector<fs::path> files = {write("a", long_text(2)), write("b", long_text(3))};
   for (const DocumentRule rule : {DocumentRule::file, DocumentRule::line, DocumentRule::blank_line}) {
     std::vector<Chunk> chunks;
@@ -106,7 +106,7 @@ TEST_F(Documents, ChunksAreTheSameFromTheEndOfAnyOther) {
   }
 }
 
-TEST_F(Documents, HaveALimitUnlessTheyCanBeCut) {
+TEST_F(Documents, HaveALimitUnlessTheyCanBeSplit) {
   const fs::path file = write("text", "one\n" + std::string(most_whole_bytes + 10, 'a'));
   EXPECT_THAT([&] { read({file}, {.rule = DocumentRule::line}); },
               testing::ThrowsMessage<DataError>(has_all("text:2", "64 MiB", "space")));

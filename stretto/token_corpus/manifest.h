@@ -14,9 +14,8 @@ namespace stretto::token_corpus {
 
 // A corpus is a folder:
 //   corpus.json           this manifest
-//   tokens-00000.bin ...  the tokens of all documents, one after the other, as little-endian uint16 or
-//   uint32;
-//                         all files but the last have tokens_per_shard tokens
+//   tokens-00000.bin ...  the tokens of all documents in order, as little-endian uint16 or uint32; all
+//                         files but the last have tokens_per_shard tokens
 //   documents.bin         for each document one more than the index of its last token, as little-endian int64
 //   tokenizer/            the tokenizer's files
 inline constexpr const char* manifest_name = "corpus.json";

@@ -119,7 +119,7 @@ TEST_F(Tokenize, AnyNumberOfThreadsWritesTheSameBytes) {
   }
 }
 
-TEST_F(Tokenize, StoppedAtAnyChunkItContinuesToTheSameBytes) {
+TEST_F(Tokenize, AStopAtAnyChunkDoesNotChangeTheBytesAfterResuming) {
   const auto files = several_files();
   TokenizeOptions options = small_shards();
   ASSERT_TRUE(tokenize_files(files, "whole", options));
@@ -142,7 +142,7 @@ TEST_F(Tokenize, StoppedAtAnyChunkItContinuesToTheSameBytes) {
 }
 
 // A full disk and a killed process, at each of the calls that write.
-TEST_F(Tokenize, AfterAFaultAtAnyWriteItContinuesToTheSameBytes) {
+TEST_F(Tokenize, AFaultAtAnyWriteDoesNotChangeTheBytesAfterResuming) {
   const std::vector<fs::path> files = {write("a.txt", random_text(1'200'000, 1)),
                                        write("b.txt", random_text(9'000, 2))};
   const TokenizeOptions options = {.threads = 1, .tokens_per_shard = 150'001, .save_every = 1};
@@ -263,12 +263,12 @@ TEST_F(Tokenize, AnotherCorpusIsReplacedOnlyOnRequest) {
 
 TEST_F(Tokenize, FoldersWithoutACorpusAreUnchanged) {
   const fs::path file = write("text", "a film");
-  make_folders(path("mine"));
-  write("mine/thesis", "mine");
+  make_folders(path("foreign"));
+  write("foreign/thesis", "text");
   for (const bool overwrite : {false, true})
-    EXPECT_THAT([&] { tokenize_files({file}, "mine", {.overwrite = overwrite}); },
-                ThrowsMessage<ConfigError>(has_all("mine", "no corpus")));
-  EXPECT_EQ(files_of("mine").size(), 1);
+    EXPECT_THAT([&] { tokenize_files({file}, "foreign", {.overwrite = overwrite}); },
+                ThrowsMessage<ConfigError>(has_all("foreign", "no corpus")));
+  EXPECT_EQ(files_of("foreign").size(), 1);
 }
 
 TEST_F(Tokenize, TwoProcessesDoNotWriteOneCorpus) {

@@ -24,8 +24,9 @@ struct MlflowOptions {
 
 // Records a run on an MLflow server. The training thread only wakes a thread, which sends the contents of the
 // run folder (mlflow_sender.h): metrics.jsonl, config.yaml, the log, and the final state from progress.json.
-// Their trackers must be called before this one. Training continues while the server does not answer;
-// `stretto track sync` sends the remaining records later. A resumed run continues the run on the server.
+// The trackers that write these files must be called before this one. Training continues while the server
+// does not answer; `stretto track sync` sends the remaining records later. A resumed run continues the run on
+// the server.
 class Mlflow : public Tracker {
  public:
   explicit Mlflow(MlflowOptions options) : options_(std::move(options)) {}

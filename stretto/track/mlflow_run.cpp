@@ -24,7 +24,7 @@ std::optional<std::string> variable(const char* name) {
   return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
 }
 
-// The settings of a run from which its trackers were made.
+// The settings of a run from which its trackers were created.
 TrackerSetup setup_of(const settings::YamlNode& config) {
   TrackerSetup setup;
   const auto text = [](const settings::YamlNode* section, const char* name) -> std::optional<std::string> {

@@ -70,7 +70,7 @@ nlohmann::json metric_value(double value) {
   return value > 0 ? "Infinity" : "-Infinity";
 }
 
-// The values of a record; `started`: the time of records without one, which version 0.1 wrote.
+// Returns the values of a record; `started`: the time for records without a time, which version 0.1 wrote.
 nlohmann::json metrics_of(const nlohmann::ordered_json& record, double started) {
   nlohmann::json metrics = nlohmann::json::array();
   const bool evaluation = is_evaluation(record);

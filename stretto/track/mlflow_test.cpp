@@ -161,7 +161,7 @@ TEST_F(MlflowTest, ADeadServerCausesAWarningAndSyncSendsTheValuesLater) {
   EXPECT_THAT(MlflowDouble::steps(server.only_run(), "train/loss"), ElementsAre(1));
 }
 
-TEST_F(MlflowTest, AServerThatNeverAnswersDelaysTheEndByNoMoreThanThePatience) {
+TEST_F(MlflowTest, AServerThatNeverAnswersDelaysTheEndByTheTimeoutAtMost) {
   MlflowDouble server;
   server.stall();
   MlflowOptions given = options(server.url());
@@ -183,7 +183,7 @@ TEST_F(MlflowTest, AResumedRunContinuesWithoutRepeatingSteps) {
     run.trackers.end(RunEnd::stopped);
   }
   EXPECT_EQ(server.only_run().status, "KILLED");
-  AppendFile(folder_.path() / "metrics.jsonl").write("{\"st");  // cut short by a crash
+  AppendFile(folder_.path() / "metrics.jsonl").write("{\"st");  // truncated by a crash
   {
     Run run(*this, options(server.url()));
     run.begin(2);
@@ -207,7 +207,7 @@ TEST_F(MlflowTest, ANewRunInTheFolderIsANewRunOnTheServer) {
   EXPECT_EQ(server.runs().size(), 2u);
 }
 
-TEST_F(MlflowTest, ARunThatFailsBeforeItsFirstStepTouchesNothing) {
+TEST_F(MlflowTest, ARunThatFailsBeforeItsFirstStepWritesNothing) {
   Run(*this, options("http://127.0.0.1:1")).trackers.end(RunEnd::failed);
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "mlflow"));
   EXPECT_THAT(logged(), IsEmpty());
@@ -283,7 +283,7 @@ TEST_F(MlflowTest, DataThatTheServerRejectsAreSkipped) {
   EXPECT_THAT(MlflowDouble::steps(server.only_run(), "train/loss"), ElementsAre(2));
 }
 
-TEST_F(MlflowTest, ADamagedRecordOfWhatWasSentIsRefused) {
+TEST_F(MlflowTest, ADamagedProgressFileIsRefused) {
   make_folders(folder_.path() / "mlflow");
   write_file_atomic(folder_.path() / "mlflow" / "sent.json", "{\"position\": 9}");
   EXPECT_THAT([&] { MlflowSender{folder_.path()}; },

@@ -24,7 +24,7 @@ std::string hex(const std::string& bytes) {
 
 // The expected bytes were made with TensorBoard 2.21's protocol buffers and checksum:
 //   Event(wall_time=1700000000.25, file_version="brain.Event:2"), and so on, SerializeToString, masked_crc32c
-TEST(TfEvents, AreTensorBoardsBytes) {
+TEST(TfEvents, EqualTensorBoardsBytes) {
   const double time = 1700000000.25;
   EXPECT_EQ(hex(tfevents::as_record(tfevents::version(time))),
             "1800000000000000a37f4b220900001040fc54d9411a0d627261696e2e4576656e743a32338d2fe9");
@@ -39,7 +39,7 @@ TEST(TfEvents, AreTensorBoardsBytes) {
 }
 
 // The expected bytes were made with the messages of tensorboard.plugins.hparams.
-TEST(TfEvents, HistogramsAndHyperparametersAreTensorBoardsBytes) {
+TEST(TfEvents, HistogramsAndHyperparametersEqualTensorBoardsBytes) {
   const double time = 1700000000.25;
   EXPECT_EQ(
       hex(tfevents::histogram(time, 300, "w", {-1, 2, 3, 1.5, 5.25, {0.5, 2}, {1, 2}})),
@@ -94,7 +94,7 @@ TEST(TensorBoard, AResumedRunWritesALaterFile) {
 
 TEST(TensorBoard, ANewRunRemovesTheOldFiles) {
   const TempFolder folder;
-  write_file_atomic(folder.path() / "notes.txt", "mine");
+  write_file_atomic(folder.path() / "notes.txt", "notes");
   TensorBoard(folder.path()).begin({0, 9, "lr: 1\n"});
   TensorBoard(folder.path()).begin({0, 9, "lr: 2\n"});
   const auto files = file_names(folder.path());

@@ -13,7 +13,7 @@ namespace stretto::tfevents {
 // The format of TensorBoard's event files: records (length, checksum, bytes, checksum) of protocol buffers,
 // tensorboard/compat/proto/event.proto and summary.proto. Times are in seconds since 1970.
 
-// `message` as a record of the file; checksums are CRC-32C, masked as in TFRecord files.
+// Formats `message` as a record of the file; checksums are CRC-32C, masked as in TFRecord files.
 std::string as_record(std::string_view message);
 
 // The first message of every file.
@@ -22,10 +22,10 @@ std::string version(double time);
 // Marks a restart at `step`: readers discard events of earlier files from that step on.
 std::string restart(double time, int64_t step);
 
-// One point per named curve.
+// A message with one point per named curve.
 std::string scalars(double time, int64_t step, const std::vector<std::pair<std::string, double>>& values);
 
-// Markdown text, shown under `tag`.
+// A message with Markdown text, shown under `tag`.
 std::string text(double time, int64_t step, const std::string& tag, const std::string& markdown);
 
 std::string histogram(double time, int64_t step, const std::string& tag, const Histogram& histogram);

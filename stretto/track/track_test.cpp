@@ -32,7 +32,7 @@ TEST(Progress, OneLineShowsAllValues) {
       "step 120/1053 | epoch 0.11 | loss 0.4123 | lr 4.80e-05 | accuracy 0.8125 | 212.3 samples/s | 2,840 tokens/s | ETA 1m 33s");
 }
 
-TEST(Progress, SpeedIsNotGuessedBeforeItIsMeasured) {
+TEST(Progress, UnmeasuredSpeedIsOmitted) {
   EXPECT_EQ(progress_line({1, 0.1, false, {{"loss", 0.7}, {"lr", 1e-5}}}, 9, 0),
             "step 1/9 | epoch 0.10 | loss 0.7000 | lr 1.00e-05");
 }
@@ -66,7 +66,7 @@ TEST(Progress, TheLiveLineFitsItsTerminal) {
   EXPECT_EQ(live_line({9, 1, false, {}}, 9, 0, 80), "100 % [########################] 9/9 | epoch 1.00");
 }
 
-TEST(Progress, PlainLinesWithoutRedraws) {
+TEST(Progress, ItLogsLinesWithoutRedraws) {
   EXPECT_EQ(Progress::choose(/*redraws=*/false), Progress::Mode::lines);
 }
 
@@ -88,7 +88,7 @@ class MetricsLogTest : public ::testing::Test {
   const std::filesystem::path path_ = folder_.path() / "metrics.jsonl";
 };
 
-TEST_F(MetricsLogTest, OneObjectPerLine) {
+TEST_F(MetricsLogTest, WritesOneObjectPerLine) {
   EXPECT_EQ(without_times(path_),
             "{\"step\":1,\"epoch\":0.25,\"loss\":0.5}\n{\"step\":2,\"epoch\":0.5,\"loss\":\"nan\"}\n"
             "{\"step\":2,\"epoch\":0.5,\"eval_f1\":0.75}\n");

@@ -72,7 +72,7 @@ class Tracker {
   // Stores a file that belongs to the run, for trackers that support files.
   virtual void write_artifact(const std::filesystem::path& /*file*/) {}
 
-  // Called last.
+  // Called after all other functions.
   virtual void end(RunEnd) {}
 };
 

@@ -105,7 +105,7 @@ TEST(StatusFileTest, ShowsTheStateOfARun) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
-TEST(StatusFileTest, ARunThatNeverBeganLeavesNone) {
+TEST(StatusFileTest, ARunThatNeverBeganHasNone) {
   const TempFolder folder;
   StatusFile status(folder.path() / "progress.json");
   status.pause();
@@ -121,7 +121,7 @@ TEST(StatusFileTest, ARunThatNeverBeganLeavesNone) {
   EXPECT_EQ(logged.find("warning"), logged.rfind("warning")) << logged;
 }
 
-TEST(TrackerSetupTest, FilesGoWhereLoggingDirSays) {
+TEST(TrackerSetupTest, FilesGoToLoggingDir) {
   EXPECT_EQ((TrackerSetup{.folder = "runs/a"}).files(), "runs/a");
   EXPECT_EQ((TrackerSetup{.folder = "runs/a/", .logging_dir = "logs"}).files(), "logs/a");
   EXPECT_EQ((TrackerSetup{.folder = "runs/a", .logging_dir = "logs", .run_name = "b"}).files(), "logs/b");

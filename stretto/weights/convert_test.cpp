@@ -49,8 +49,8 @@ std::vector<std::string> names_in(const std::filesystem::path& folder) {
 class Convert : public ::testing::Test {
  protected:
   std::filesystem::path path(const std::string& name) const { return temp_.path() / name; }
-  // Exports the golden checkpoint, whose run is not there: config.json and the tokenizer come from a model
-  // folder.
+  // Exports the golden checkpoint, whose run folder does not exist: config.json and the tokenizer come from a
+  // model folder.
   void export_golden(const std::string& name, int64_t max_shard_bytes = 1'000'000'000) const {
     export_model(checkpoint_, path(name), {.like = golden / "model", .max_shard_bytes = max_shard_bytes});
   }
@@ -62,7 +62,7 @@ class Convert : public ::testing::Test {
   std::filesystem::path checkpoint_ = golden / "adamw_fp32/step-00000003";
 };
 
-TEST_F(Convert, ShardsAreThoseOfTransformers) {
+TEST_F(Convert, ShardsEqualThoseOfTransformers) {
   const auto of = [](const std::string& name, int64_t bytes) {
     return weights::SafetensorsTensor{name, "U8", {bytes}, bytes};
   };
@@ -119,7 +119,7 @@ TEST_F(Convert, AnExportedModelHasTheWeightsOfTheCheckpoint) {
   }
 }
 
-TEST_F(Convert, ThereAndBackIsTheSameCheckpoint) {
+TEST_F(Convert, ExportAndImportGiveTheSameCheckpoint) {
   for (const char* run : {"adamw_fp32/step-00000003", "sgd_bf16/step-00000003"}) {
     checkpoint_ = golden / run;
     const TempFolder folder;
@@ -138,7 +138,7 @@ TEST_F(Convert, ThereAndBackIsTheSameCheckpoint) {
   }
 }
 
-TEST_F(Convert, OfALiteProgramTheFirstModelIsWritten) {
+TEST_F(Convert, TheFirstModelOfALiteProgramIsWritten) {
   const auto checkpoint = path("step-00000001");
   make_folders(checkpoint);
   const std::string content = "headaaaabbbb";
@@ -312,7 +312,7 @@ TEST_F(Convert, BadInputsAreNamed) {
               has_all(path("step-7").string() + ":", "step 3 ", "step-00000003"));
 }
 
-TEST_F(Convert, AFlippedBitIsNamedAndNothingRemains) {
+TEST_F(Convert, AFlippedBitIsNamedAndNoFilesRemain) {
   const auto damaged = path("step-00000003");
   std::filesystem::copy(checkpoint_, damaged);
   const checkpoint_format::Manifest manifest = checkpoint_format::read_manifest(damaged);
@@ -336,7 +336,7 @@ TEST_F(Convert, AFlippedBitIsNamedAndNothingRemains) {
   EXPECT_EQ(names_in(temp_.path()), (std::vector<std::string>{"good", "step-00000003"}));
 }
 
-TEST_F(Convert, AFullDiskLeavesNothing) {
+TEST_F(Convert, AFullDiskLeavesNoFiles) {
   export_golden("model", 20'000);
   for (int64_t call = 1;; ++call) {
     file_faults::Injection injection({.call = call, .error = ENOSPC});
@@ -371,7 +371,8 @@ int64_t status_kib(const std::string& key) {
   return 0;
 }
 
-// Peak memory during `action` beyond that before it, in MiB; nullopt where the kernel does not reset peaks.
+// Returns the peak memory during `action` above that before it, in MiB; nullopt if the kernel does not reset
+// peaks.
 std::optional<double> peak_growth(const std::function<void()>& action) {
   std::ofstream reset("/proc/self/clear_refs");
   reset << "5" << std::flush;

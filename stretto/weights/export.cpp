@@ -54,10 +54,10 @@ class Companions {
       run_model_ = model;
   }
 
-  // Throws ConfigError before anything is written if the tokenizer of the run is not there.
+  // Throws ConfigError before anything is written if the tokenizer of the run does not exist.
   void require_tokenizer() const { tokenizer(); }
 
-  // `dtype`: that of the weights, if it is not the checkpoint's.
+  // `dtype`: the dtype of the weights, if it differs from the checkpoint's.
   void write(const std::filesystem::path& folder, const std::optional<std::string>& dtype) const {
     if (const auto [text, name] = config(); text) {
       write_file_atomic(folder / "config.json", dtype ? with_dtype(*text, name, *dtype) : *text);
@@ -69,7 +69,7 @@ class Companions {
   }
 
  private:
-  // The text of config.json and where it is from.
+  // The text of config.json and its origin.
   std::pair<std::optional<std::string>, std::string> config() const {
     const auto stored = manifest_.scalars.find("exported_config");
     const bool is_stored = stored != manifest_.scalars.end() && stored->is_object();

@@ -10,7 +10,7 @@ namespace stretto::weights {
 struct FloatType {
   std::string_view name;        // in safetensors: "BF16"
   std::string_view torch_name;  // "bfloat16"
-  int rank;  // a type includes the values of those of lower rank; BF16 and F16 do not include each other
+  int rank;  // a type includes the values of types of lower rank; BF16 and F16 do not include each other
   double (*read)(const char* element);
   // Appends the value, rounded to the nearest (ties to even).
   void (*write)(double value, std::string& bytes);

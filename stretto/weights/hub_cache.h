@@ -22,7 +22,7 @@ bool is_model_name(const std::string& name);
 // Its folder in the cache, which may not exist. REQUIRES: is_model_name.
 std::filesystem::path model_folder(const std::string& name);
 
-// The snapshot of `revision` (a branch, a tag, or a commit), if the cache holds it.
+// The snapshot of `revision` (a branch, a tag, or a commit) if it is in the cache.
 std::optional<std::filesystem::path> find_snapshot(const std::string& name,
                                                    const std::string& revision = "main");
 
@@ -33,7 +33,7 @@ std::vector<std::string> cached_models();
 // one, or `path`.
 std::filesystem::path resolve_model(const std::filesystem::path& path);
 
-// The end of a message about a `path` that does not exist: how to fetch the model, if the path may be its
+// A hint for a message about a `path` that does not exist: how to fetch the model, if the path may be its
 // name; else "".
 std::string pull_hint(const std::filesystem::path& path);
 

@@ -168,8 +168,8 @@ class PartialFile {
     }
   }
 
-  // Gives the content its name if its size and hash are those announced; else removes it and throws
-  // DataError.
+  // Renames the content to its final name if its size and hash are the announced ones; else removes it and
+  // throws DataError.
   void finish(const RemoteFile& file, const std::filesystem::path& blob) {
     ContentHash hash(file);
     if (size_ > 0) hash.add(MappedFile(path_).text());

@@ -9,8 +9,9 @@
 namespace stretto::hub {
 
 struct PullOptions {
-  std::string revision = "main";          // a branch, a tag, or a commit
-  std::vector<std::string> include = {};  // patterns of files (* and ?) to fetch besides those of `is_wanted`
+  std::string revision = "main";  // a branch, a tag, or a commit
+  // patterns (* and ?) of files to fetch in addition to those of `is_wanted`
+  std::vector<std::string> include = {};
 };
 
 struct RemoteFile {

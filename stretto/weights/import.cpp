@@ -135,7 +135,7 @@ class Copier {
   std::string buffer_;
 };
 
-// The same layout as in the checkpoint `state`, so that its headers hold.
+// The layout is that of the checkpoint `state`, so that its headers remain valid.
 void write_file(const std::filesystem::path& state, const std::filesystem::path& folder,
                 const std::string& name, Manifest& manifest, WeightSource& weights,
                 const Progress& progress) {

@@ -44,8 +44,8 @@ struct Value {
   PickledTensor tensor = {};  // of a storage its name, dtype and size
 };
 
-// The machine of pickle's opcodes (Python's pickletools describes them), as far as torch.save uses it. Values
-// are owned by the machine, so that a list may hold itself.
+// Executes the opcodes of pickle that torch.save uses (Python's pickletools describes them). The machine owns
+// the values, so that a list may contain itself.
 class Machine {
  public:
   Machine(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {}
@@ -192,7 +192,7 @@ class Machine {
     push(std::move(storage));
   }
 
-  // All elements lie within the storage, and no more of them than that has.
+  // All elements must be inside the storage, and not more than it has.
   void check_within_storage(const PickledTensor& tensor) const {
     int64_t last = tensor.offset, count = 1;
     bool overflows = false;
@@ -266,7 +266,7 @@ class Machine {
   std::unordered_map<uint64_t, Value*> memo_;
 };
 
-// One opcode; false for the last.
+// Executes one opcode; returns false after the last.
 bool Machine::step() {
   opcode_at_ = at_;
   const auto opcode = static_cast<unsigned char>(take(1).front());

@@ -18,10 +18,10 @@ struct PickledTensor {
   std::vector<int64_t> strides;  // in elements
 };
 
-// The tensors of a pickled state_dict (the record data.pkl of a pytorch_model.bin) by name. Nothing is
-// executed: the reader knows numbers, texts, lists, dictionaries and how torch writes tensors, and refuses a
-// pickle that refers to anything else. All elements of a tensor lie within its storage. `file` is for
-// messages. Throws DataError.
+// Reads the tensors of a pickled state_dict (the record data.pkl of a pytorch_model.bin) by name. Nothing is
+// executed: the reader supports numbers, texts, lists, dictionaries and the form in which torch writes
+// tensors, and refuses a pickle that refers to anything else. All elements of a tensor are inside its
+// storage. `file` is for messages. Throws DataError.
 std::map<std::string, PickledTensor> read_pickled_tensors(std::string_view pickle, const std::string& file);
 
 }  // namespace stretto::weights

@@ -41,7 +41,7 @@ std::string error_of(const std::string& pickle) {
   return "no error";
 }
 
-TEST(Pickle, TensorsOfAStateDict) {
+TEST(Pickle, ReadsTheTensorsOfAStateDict) {
   const auto tensors =
       read_pickled_tensors(state_dict(text_of("a") + tensor_of(two_by_three, strides_of_rows, 7, 1) +
                                       text_of("b") + tensor_of(")", ")", 1)),
@@ -57,7 +57,7 @@ TEST(Pickle, TensorsOfAStateDict) {
   EXPECT_TRUE(tensors.at("b").shape.empty());
 }
 
-TEST(Pickle, CodeIsNeverReferredTo) {
+TEST(Pickle, ReferencesToCodeAreRefused) {
   EXPECT_THAT(
       error_of("\x80\x02"
                "cos\nsystem\n(" +
@@ -68,7 +68,7 @@ TEST(Pickle, CodeIsNeverReferredTo) {
               HasSubstr("\"builtins.eval\""));
   EXPECT_THAT(error_of("ctorch\nFloatStorage\n)R."),
               HasSubstr("\"torch.FloatStorage\" is called as a function"));
-  // Opcodes that make objects of any class.
+  // Opcodes that construct objects of any class.
   EXPECT_THAT(error_of("(ios\nsystem\n."), HasSubstr("opcode 0x69"));
   EXPECT_THAT(error_of("\x80\x02)\x81."), HasSubstr("opcode 0x81"));
 }
@@ -89,14 +89,14 @@ TEST(Pickle, TensorsLieWithinTheirStorage) {
   EXPECT_THAT(error(tensor_of(two_by_three, strides_of_rows, 6, 1)),
               HasSubstr("a tensor of 6 elements from element 1 on does not lie within its storage of 6"));
   EXPECT_THAT(error(tensor_of(two_by_three, "K\4K\1\x86", 6)), HasSubstr("does not lie within"));
-  // Expanded from one element to many.
+  // A tensor expanded from one element to many.
   EXPECT_THAT(error(tensor_of("J\xff\xff\xff\x7fJ\xff\xff\xff\x7f\x86", "K\0K\0\x86"s, 6)),
               HasSubstr("does not lie within"));
   EXPECT_THAT(error(tensor_of("J\xff\xff\xff\xff\x85", "K\1\x85", 6)), HasSubstr("is not a number from 0"));
   EXPECT_THAT(error(tensor_of(two_by_three, "K\1\x85", 6)), HasSubstr("shape and strides do not fit"));
 }
 
-TEST(Pickle, WhatIsNoStateDictIsNamed) {
+TEST(Pickle, OtherObjectsAreNamed) {
   EXPECT_THAT(error_of(state_dict(text_of("step") + "K\5")),
               HasSubstr("\"step\" is not a tensor; expected a state_dict"));
   EXPECT_THAT(error_of("\x80\x02]."), HasSubstr("expected a dictionary of tensors at the end"));
@@ -104,7 +104,7 @@ TEST(Pickle, WhatIsNoStateDictIsNamed) {
   const std::string whole = state_dict(text_of("a") + tensor_of(two_by_three, strides_of_rows, 6));
   for (size_t size = 0; size < whole.size(); ++size)
     EXPECT_NE(error_of(whole.substr(0, size)), "no error") << size;
-  EXPECT_THAT(error_of("]q\1h\1a0."), HasSubstr("opcode 0x30"));  // a list in itself
+  EXPECT_THAT(error_of("]q\1h\1a0."), HasSubstr("opcode 0x30"));  // a list inside itself
 }
 
 }  // namespace

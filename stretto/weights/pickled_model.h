@@ -14,14 +14,14 @@ class PickledModel {
   // Reads names, shapes and types, and executes nothing (weights/torch_file.h). Throws DataError, IoError.
   explicit PickledModel(const std::filesystem::path& folder);
 
-  // The size of what write() writes, with weights as `dtype`.
+  // The size of the files that write() writes, with weights as `dtype`.
   int64_t bytes(const std::optional<std::string>& dtype) const {
     return bytes_of(as_written(weights_.stored, dtype));
   }
 
   // Writes the new folder `target`: safetensors of at most `max_shard_bytes` each, config.json, and copies of
-  // the folder's other .json, .txt, .model, .jinja and .md files, the tokenizer's among them. Nothing remains
-  // of a folder that could not be completed. Throws ConfigError, DataError, IoError.
+  // the folder's other .json, .txt, .model, .jinja and .md files, including the tokenizer's. If the folder
+  // cannot be completed, it is removed. Throws ConfigError, DataError, IoError.
   void write(const std::filesystem::path& target, int64_t max_shard_bytes,
              const std::optional<std::string>& dtype, const Progress& progress) const;
 

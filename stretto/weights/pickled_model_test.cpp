@@ -67,7 +67,7 @@ std::string bytes_of_weight(WeightSource& source, const std::string& name) {
   return bytes;
 }
 
-TEST_F(ConvertPickled, WeightsAreThoseOfTheSafetensors) {
+TEST_F(ConvertPickled, WeightsEqualThoseOfTheSafetensors) {
   WeightSource wanted(golden_folders / "bert/old_names");
   write(folder_with("whole"), "one");
   write(folder_with("sharded"), "several", 6000);
@@ -83,7 +83,7 @@ TEST_F(ConvertPickled, WeightsAreThoseOfTheSafetensors) {
   }
 }
 
-TEST_F(ConvertPickled, EveryTypeAndViews) {
+TEST_F(ConvertPickled, EveryTypeAndViewsAreConverted) {
   const auto folder = folder_with("small");
   EXPECT_EQ(PickledModel(folder).bytes({}) - PickledModel(folder).bytes("float32"),
             3 * 8 - 3 * 4 + 2 * 3 * (2 - 4));
@@ -107,7 +107,7 @@ TEST_F(ConvertPickled, EveryTypeAndViews) {
   EXPECT_THAT(read_file(path("narrow/config.json")), HasSubstr("\"torch_dtype\": \"bfloat16\""));
 }
 
-TEST_F(ConvertPickled, NothingRemainsOfWhatCannotBeConverted) {
+TEST_F(ConvertPickled, FailedConversionsLeaveNoFiles) {
   const auto refusal = [&](const std::filesystem::path& folder) {
     const std::string message = refusal_of([&] { write(folder, "refused"); });
     EXPECT_FALSE(std::filesystem::exists(path("refused")));
@@ -159,7 +159,7 @@ TEST_F(ConvertPickled, ConfigIsRead) {
   }
 }
 
-TEST_F(ConvertPickled, ADiskThatFillsUpLeavesNothing) {
+TEST_F(ConvertPickled, AFullDiskLeavesNoFiles) {
   const auto folder = folder_with("whole");
   for (int64_t call = 1;; ++call) {
     file_faults::Injection injection({.call = call, .error = ENOSPC});

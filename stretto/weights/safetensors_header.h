@@ -20,7 +20,7 @@ struct SafetensorsEntry {
 };
 
 struct SafetensorsHeader {
-  int64_t bytes = 0;  // the length field and the JSON: where the data begins
+  int64_t bytes = 0;  // the length field and the JSON; the data follow
   std::map<std::string, SafetensorsEntry> tensors;
   std::map<std::string, std::string> metadata;
 };

@@ -16,9 +16,9 @@ struct Shard {
   std::vector<weights::SafetensorsTensor> tensors;
 };
 
-// Divides weights, in this order, into files of at most `max_bytes` of tensors, as transformers'
-// save_pretrained does: one file model.safetensors if all fit, else model-00001-of-0000N.safetensors, ... A
-// larger tensor has a file of its own.
+// Divides weights, in this order, into files of at most `max_bytes` of tensors, like transformers'
+// save_pretrained: one file model.safetensors if all fit, else model-00001-of-0000N.safetensors, ... A larger
+// tensor has a separate file.
 std::vector<Shard> plan_shards(const std::vector<weights::SafetensorsTensor>& weights, int64_t max_bytes);
 
 // The content of model.safetensors.index.json.

@@ -16,9 +16,9 @@ namespace stretto::weights {
 // its pickle read by pickle.h, which executes nothing.
 class TorchFile {
  public:
-  // Reads the names, shapes and types of the tensors, and checks that their storages exist. Throws DataError,
-  // naming the file, for one that refers to anything but tensors, is cut short or has another format; IoError
-  // if it cannot be read.
+  // Reads the names, shapes and dtypes of the tensors, and checks that their storages exist. Throws
+  // DataError, naming the file, if it refers to anything but tensors, is truncated or has another format;
+  // IoError if it cannot be read.
   explicit TorchFile(const std::filesystem::path& file);
 
   const std::map<std::string, PickledTensor>& tensors() const { return tensors_; }

@@ -23,8 +23,8 @@ std::map<std::filesystem::path, std::vector<std::string>> weight_files(const std
 // Whether the folder has weights as torch.save writes them.
 bool has_pickled_weights(const std::filesystem::path& folder);
 
-// The same for weights as torch.save writes them, which are read where there are no safetensors:
-// pytorch_model.bin, or the shards in pytorch_model.bin.index.json. An empty map: there are none.
+// Like the function above, for files of torch.save, which are read if there are no safetensors:
+// pytorch_model.bin, or the shards in pytorch_model.bin.index.json. Returns an empty map if there are none.
 std::map<std::filesystem::path, std::vector<std::string>> pickled_weight_files(
     const std::filesystem::path& folder);
 

@@ -10,7 +10,7 @@
 
 namespace stretto::weights {
 
-// The weights of a Hugging Face model folder, whose values are read in parts and not kept.
+// The weights of a Hugging Face model folder, whose values are read in parts and not kept in memory.
 class WeightSource {
  public:
   // Reads the headers. Throws DataError as weights::weight_files does.

@@ -14,7 +14,7 @@ namespace stretto::weights {
 // Called with the size of each part that was written.
 using Progress = std::function<void(int64_t bytes)>;
 
-// The weights of a model as they are stored, and how they are read: `read` passes the elements of one to
+// The stored weights of a model, and the function that reads them: `read` passes the elements of a weight to
 // `use`, in row-major order and in parts.
 struct Weights {
   using Use = std::function<void(std::string_view bytes)>;
@@ -22,7 +22,7 @@ struct Weights {
   std::function<void(const std::string& name, const Use& use)> read;
 };
 
-// Tensors as they are written: floating-point ones as `dtype` ("bfloat16"), unset: as they are.
+// Describes tensors as they are written: floating-point ones as `dtype` ("bfloat16"); unset: unchanged.
 std::vector<weights::SafetensorsTensor> as_written(std::vector<weights::SafetensorsTensor> stored,
                                                    const std::optional<std::string>& dtype);
 

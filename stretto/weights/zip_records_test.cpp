@@ -15,7 +15,7 @@ std::string little_endian(uint64_t value, size_t bytes) {
   return {reinterpret_cast<const char*>(&value), bytes};
 }
 
-// An archive of one record as `zip -0` writes it: without 64-bit fields.
+// Returns an archive of one record as `zip -0` writes it, without 64-bit fields.
 struct SmallZip {
   std::string name = "top/a", data = "content";
   uint64_t method = 0, offset = 0;
@@ -46,7 +46,7 @@ std::string zip_error(const std::string& content) {
   return "no error";
 }
 
-TEST(ZipRecords, OfTorchSave) {
+TEST(ZipRecords, ArchivesOfTorchSaveAreRead) {
   const std::string content =
       read_file(std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/pickled/small/pytorch_model.bin");
   const auto records = zip_records(content, "a.bin");
@@ -55,7 +55,7 @@ TEST(ZipRecords, OfTorchSave) {
   EXPECT_EQ(records.at("data/0").size(), 3 * sizeof(double));
 }
 
-TEST(ZipRecords, OfOtherWriters) {
+TEST(ZipRecords, ArchivesOfOtherWritersAreRead) {
   EXPECT_EQ(zip_records(SmallZip().text(), "a.bin").at("a"), "content");
   EXPECT_EQ(zip_records(SmallZip().text("a comment"), "a.bin").at("a"), "content");
 }
@@ -73,7 +73,7 @@ TEST(ZipRecords, DamageIsFound) {
   const size_t entry = large.find("PK\1\2");
   large.replace(entry + 20, 8, little_endian(1 << 20, 4) + little_endian(1 << 20, 4));
   EXPECT_THAT(zip_error(large), HasSubstr("claims 1048576 bytes, more than the file has"));
-  large.replace(entry + 20, 8, std::string(8, '\xFF'));  // in 64-bit fields that are not there
+  large.replace(entry + 20, 8, std::string(8, '\xFF'));  // in 64-bit fields that do not exist
   EXPECT_EQ(zip_error(large), damaged);
 }
 

@@ -58,7 +58,7 @@ TEST_F(Reader, FindsTheTrainedModelInACheckpointOfEachStrategy) {
 
 // A tensor [4, 3] with elements 0 to 11: the left column, and the other columns as two flat shards with a
 // boundary inside a row.
-TEST_F(Reader, PutsPiecesTogether) {
+TEST_F(Reader, AssemblesPieces) {
   const std::vector<std::pair<Region, std::vector<int32_t>>> pieces = {
       {{{0, 0}, {4, 1}, 0, 4}, {0, 3, 6, 9}},
       {{{0, 1}, {4, 2}, 0, 3}, {1, 2, 4}},

@@ -123,7 +123,7 @@ class InstallTree(InFolder):
 
     def test_each_public_header_compiles_alone(self):
         """Other projects' headers are precompiled together for all that include libtorch, so what a header uses of them is searched
-        among those it includes. A failing assertion behind the header ends its compilation there: what follows is the
+        among those it includes. A failing assertion after the header ends its compilation there: what follows is the
         instantiation of libtorch's templates, most of the time, which the programs of the other cases show for all headers."""
         flags = json.loads((PRECOMPILED / "flags.json").read_text())
         public = public_headers()
@@ -376,10 +376,10 @@ class NewProject(InFolder):
         self.assertIn("over 2 ranks", said)
 
     def test_existing_files_are_unchanged(self):
-        (self.folder / "mine").mkdir()
-        (self.folder / "mine/thesis.txt").write_text("all my work")
-        self.assertIn("mine: it already exists; choose another name", self.new("mine", expect=2))
-        self.assertEqual([file.name for file in self.folder.rglob("*")], ["mine", "thesis.txt"])
+        (self.folder / "taken").mkdir()
+        (self.folder / "taken/thesis.txt").write_text("text")
+        self.assertIn("taken: it already exists; choose another name", self.new("taken", expect=2))
+        self.assertEqual([file.name for file in self.folder.rglob("*")], ["taken", "thesis.txt"])
         (self.folder / "link").symlink_to("nowhere")
         self.assertIn("link: it already exists", self.new("link", expect=2))
 

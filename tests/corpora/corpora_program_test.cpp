@@ -70,7 +70,7 @@ class CorporaProgram : public testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(CorporaProgram, KilledAtAnyMomentItContinuesToTheSameBytes) {
+TEST_F(CorporaProgram, AKillAtAnyMomentDoesNotChangeTheBytes) {
   write_text(12'000'000);
   ASSERT_EQ(shell(tokenize("whole", "-j 1")).exit_code, 0);
   const auto expected = files_of("whole");
@@ -116,7 +116,7 @@ TEST_F(CorporaProgram, TornWritesAndKillsAroundEachWriteChangeNothing) {
   EXPECT_GT(hits, 20);
 }
 
-TEST_F(CorporaProgram, StoppedByASignalItReportsThatAndContinues) {
+TEST_F(CorporaProgram, AStopBySignalIsReportedAndCanBeContinued) {
   write_text(12'000'000);
   ASSERT_EQ(shell(tokenize("whole", "-j 1")).exit_code, 0);
   for (const int signal : {SIGINT, SIGTERM}) {
@@ -125,7 +125,7 @@ TEST_F(CorporaProgram, StoppedByASignalItReportsThatAndContinues) {
     ::kill(run.pid(), signal);
     const ShellResult result = run.wait();
     EXPECT_EQ(result.exit_code, 128 + signal);
-    EXPECT_THAT(result.err, HasSubstr("the same command goes on"));
+    EXPECT_THAT(result.err, HasSubstr("the same command continues"));
     const ShellResult early = inspect("stopped");
     EXPECT_EQ(early.exit_code, 2);
     EXPECT_THAT(early.err, has_all("not complete", "data tokenize"));
@@ -137,7 +137,7 @@ TEST_F(CorporaProgram, StoppedByASignalItReportsThatAndContinues) {
   }
 }
 
-TEST_F(CorporaProgram, AFullDiskIsOneErrorAndTheSameCommandContinues) {
+TEST_F(CorporaProgram, AFullDiskIsReportedAndTheSameCommandContinues) {
   write_text(4'000'000);
   ASSERT_EQ(shell(tokenize("whole")).exit_code, 0);
   make_folders(path("disk"));

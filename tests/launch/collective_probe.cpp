@@ -25,7 +25,7 @@ void wait_for_file(const char* path) {
 }
 
 // Blocks forever on every rank.
-void wait_for_ever() {
+void wait_forever() {
   while (true) std::this_thread::sleep_for(1h);
 }
 
@@ -35,7 +35,7 @@ void all_reduce(Group& group, int times) {
 }
 
 // Reduces 8 MiB repeatedly, in memory from the group's allocator.
-[[noreturn]] void reduce_on_end(Group& group) {
+[[noreturn]] void reduce_forever(Group& group) {
   at::Tensor tensor = group.allocator()(int64_t{2} << 20, at::kFloat, at::kCPU);
   group.all_reduce(tensor).wait();
   say("reduces");
@@ -77,9 +77,9 @@ void run(Group& group, std::string_view mode, const char* file, bool first_life)
     say("runs");
     while (true) all_reduce(group, 1), std::this_thread::sleep_for(5ms);
   } else if (mode == "busy") {
-    reduce_on_end(group);
+    reduce_forever(group);
   } else if (mode == "skip" && odd_one && first_life) {
-    wait_for_ever();
+    wait_forever();
   } else if (mode == "die" && odd_one) {
     std::abort();
   } else if (mode == "throw" && odd_one) {

@@ -186,7 +186,7 @@ TEST_F(HostFailure, APauseOfOneLauncherIsRefused) {
       results[0].err,
       HasSubstr(
           "warning: SIGTSTP (Ctrl-Z) is ignored: the job runs on several hosts, and the others count this one "
-          "as lost after 1 s without a sign of life; Ctrl-C ends the job and saves its state"));
+          "as lost after 1 s without a heartbeat; Ctrl-C ends the job and saves its state"));
 }
 
 TEST_F(HostFailure, AUsageErrorExplainsOtherFailures) {

@@ -118,7 +118,7 @@ TEST_F(HostLaunch, WarnsOfAJobWithoutASecret) {
   EXPECT_THAT(results[1].err, Not(HasSubstr("warning")));
 }
 
-TEST_F(HostLaunch, TheExitCodeIsTheJobs) {
+TEST_F(HostLaunch, TheExitCodeIsThatOfTheJob) {
   const std::string command = " -- sh -c '[ $RANK = 1 ] && exit 7; exec sleep 100'";
   const auto results = run({two_hosts + "--node-rank 0" + command, two_hosts + "--node-rank 1" + command});
   EXPECT_THAT(results, Each(Field(&HostResult::exit_code, 7)));

@@ -74,7 +74,8 @@ TEST(LaunchProgram, ADeepspeedConfigurationIsTheStrategy) {
   const std::string launch = stretto + " launch --deepspeed " + file;
   const ShellResult result = shell(launch + " -- sh -c 'echo \"strategy $STRETTO_STRATEGY\"'");
   EXPECT_EQ(result.out, "strategy fsdp-bf16\n") << result.err;
-  EXPECT_THAT(result.err, has_all("up to the program:\n", "ds.json:1:", "gradient_clipping"));
+  EXPECT_THAT(result.err,
+              has_all("its other settings are not applied:\n", "ds.json:1:", "gradient_clipping"));
   EXPECT_THAT(shell(launch + " -- stretto train a.yaml").err,
               has_all("--deepspeed:", "stretto train RECIPE --deepspeed "));
   EXPECT_THAT(shell(launch + " --strat zero1 -- true").err, HasSubstr("--strat excludes --deepspeed"));

@@ -112,7 +112,7 @@ TEST_F(Remote, TheSecretIsInNoCommandLine) {
   }
   const ShellResult made = launch("--hosts localhost,b", "sh -c 'echo $STRETTO_SECRET > secret.$RANK'");
   EXPECT_EQ(made.exit_code, 0) << made.err;
-  EXPECT_GE(text("secret.0").size(), 33u) << "a job has a secret of its own";
+  EXPECT_GE(text("secret.0").size(), 33u) << "each job has a new secret";
   EXPECT_EQ(text("secret.0"), text("secret.1"));
   EXPECT_THAT(text("rsh.commands") + text("rsh.environment"), Not(HasSubstr(trim(text("secret.0")))));
 }

@@ -77,7 +77,7 @@ void add_folders(Mistakes& all) {
   add("no corpus", [] { Corpus corpus("."); });
   add("files of something else", [] {
     make_folders("corpus");
-    write_file_atomic("corpus/thesis", "mine");
+    write_file_atomic("corpus/thesis", "text");
     make("a.txt", "a");
   });
   add("other options", [] {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_version.py BUILD: the version of the project is the same everywhere. CMakeLists.txt holds it; the program, the CMake
+"""check_version.py BUILD: the version of the project is the same everywhere. CMakeLists.txt defines it; the program, the CMake
 package, the newest list of CHANGELOG.md and, where this commit has a tag, the tag must agree.
 """
 

@@ -3,7 +3,7 @@
 
     check_migrating.py ROOT
 
-The last column of a row holds names of GoogleTest tests ("LoopTest.StopsAtThresholds", further tests of the same suite without it),
+The last column of a row lists names of GoogleTest tests ("LoopTest.StopsAtThresholds", further tests of the same suite without it),
 of whole suites ("MaskTokens"), files below tests/, or links.
 """
 

@@ -4,8 +4,8 @@
     folders_test.py STRETTO FOLDER
 
 Trains small classifiers, which transformers_test.py loads with transformers: no weight may be missing or unexpected, and the
-logits must equal those of `stretto predict --output logits`. The same for the folder, with sharded weights, that `stretto
-convert` writes from the last checkpoint.
+logits must equal those of `stretto predict --output logits`. The folder with sharded weights that `stretto convert` writes
+from the last checkpoint is tested in the same way.
 """
 
 import json

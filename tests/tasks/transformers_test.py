@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What other tests wrote is read by transformers alike: model folders, logits, predictions of its pipelines.
+"""Checks that transformers gives equal results for what other tests wrote: model folders, logits, predictions of pipelines.
 
     transformers_test.py FOLDER PYTHON...
 
-FOLDER holds the folders of classification_test.py, folders_test.py, questions_test.py and tokens_test.py. Runs compare.py, one
+FOLDER contains the folders of classification_test.py, folders_test.py, questions_test.py and tokens_test.py. Runs compare.py, one
 process for all, as importing transformers takes longer than comparing, with the first PYTHON that has torch and transformers.
 Ends with 77 (skipped) if none has.
 """

@@ -27,7 +27,8 @@ class BrokenRun : public ::testing::Test {
   }
 
   void expect_ranks_gone() const {
-    for (const pid_t rank : ranks_) EXPECT_NE(::kill(rank, 0), 0) << "process " << rank << " still lives";
+    for (const pid_t rank : ranks_)
+      EXPECT_NE(::kill(rank, 0), 0) << "process " << rank << " is still running";
     EXPECT_FALSE(workspace_.has("run/model"));
     EXPECT_FALSE(workspace_.has("run/summary.json"));
   }
@@ -92,7 +93,7 @@ TEST_F(HangingTraining, AStoppedRankIsNamedAndTheOthersEnd) {
 TEST_F(BrokenRun, AnInterruptEndsAll) {
   ::kill(run_->pid(), SIGINT);
   const ShellResult result = run_->wait();
-  EXPECT_EQ(result.exit_code, 0) << "it saves and ends well: resume_test.cpp has what it leaves";
+  EXPECT_EQ(result.exit_code, 0) << "it saves and exits with 0; resume_test.cpp tests the saved state";
   expect_ranks_gone();
 }
 

@@ -111,8 +111,8 @@ TEST(Memory, FsdpTrainsModelsThatDoNotFitOnARank) {
       limit);
 }
 
-// The model has a word table of 59 MiB, of which the data use a few rows. Under ddp, the other rows need no
-// memory for gradients and moments.
+// The model has a word embedding table of 59 MiB, of which the data use a few rows. Under ddp, the other rows
+// need no memory for gradients and moments.
 TEST(Memory, IsWhatThePlannerPredicts) {
   if (!measures()) GTEST_SKIP() << "memory cannot be measured here";
   const Workspace workspace;

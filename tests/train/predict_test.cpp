@@ -78,7 +78,7 @@ TEST_F(Predict, AgreesWithTest) {
   }
 }
 
-TEST_F(Predict, AnyBytesAreAnswered) {
+TEST_F(Predict, AnyBytesAreAccepted) {
   workspace_.write("lines", std::string("a \xff\xfe film\n\xc3\n\0zero\nlast \xe2\x82", 25));
   const auto records = predict("< " + workspace_.path("lines"));
   ASSERT_EQ(records.size(), 4u);
@@ -112,13 +112,13 @@ TEST_F(Predict, ControlCharactersDoNotReachTheTerminal) {
             "31m film");
 }
 
-TEST_F(Predict, LongTextsAreCutToTheModel) {
+TEST_F(Predict, LongTextsAreTruncatedToTheModelsMaximum) {
   std::string text;
   for (int i = 0; i < 100; ++i) text += "good ";
   EXPECT_EQ(predict("--text '" + text + "'").size(), 1u);
 }
 
-// The model's folder says that it was trained on pairs.
+// The config.json of the model states that it was trained on pairs.
 TEST_F(Predict, AModelOfPairsNeedsBothTexts) {
   workspace_.write("pairs.tsv",
                    "text\ttext_pair\tlabel\ngood film\twitty\t1\ndull plot\tstale\t0\ngood story\twarm\t1\n"
@@ -154,7 +154,7 @@ TEST_F(Predict, InputsOfFilesGiveTheResultsOfLines) {
   EXPECT_EQ(predict("--input-format json --input - < " + workspace_.path("lines.json")), wanted);
 }
 
-TEST_F(Predict, LinesBeforeABadOneAreAnswered) {
+TEST_F(Predict, LinesBeforeABadOneArePredicted) {
   workspace_.write("bad.jsonl", "\"good\"\n\"dull\"\n{\"txt\": \"stale\"}\n\"warm\"\n");
   for (const std::string batch : {"1", "2", "32"}) {
     const ShellResult result =

@@ -72,7 +72,7 @@ TEST(TrainRendezvous, CheckpointsGoToTheFolderOfRank0) {
   EXPECT_FALSE(workspace.has("host-b/run/checkpoints/step-00000002"));
 }
 
-TEST(TrainRendezvous, UnderTorchrun) {
+TEST(TrainRendezvous, RunsUnderTorchrun) {
   if (shell(python + " -c 'import torch.distributed.run'").exit_code != 0) {
     GTEST_SKIP() << "no Python with torch beside the libtorch in use";
   }

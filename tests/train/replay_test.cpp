@@ -66,7 +66,7 @@ class Replay : public RunStates<ThreadWorkspace> {
     }
   }
   int64_t newest_good() const { return checkpoint_format::newest_good(path("run/checkpoints")).value().step; }
-  bool holds_leftovers() const {
+  bool has_leftovers() const {
     const std::filesystem::directory_iterator entries(path("run/checkpoints"));
     return std::distance(entries, {}) !=
            std::ssize(checkpoint_format::list_checkpoints(path("run/checkpoints")));
@@ -87,7 +87,7 @@ TEST_F(Replay, DyingInAWriteLosesNothingThatWasSaved) {
       continue;
     }
     ASSERT_EQ(newest_good(), 4);
-    const bool done = !holds_leftovers();
+    const bool done = !has_leftovers();
     finish();
     if (done) break;  // the step, its model, its checkpoint, and the removal of an old one
     begin();

@@ -130,11 +130,11 @@ TEST_F(Resume, MatmulsUseTheLibrariesOfTheCheckpoint) {
   if (products.at("forward") != "onednn") GTEST_SKIP() << "this libtorch has no oneDNN";
   const std::string resumed = settings + " resume=" + checkpoint("whole", 3);
   EXPECT_THAT(workspace_.train("rest", 1, resumed),
-              HasSubstr("products   onednn (fp32, as in the run that is resumed)"));
+              HasSubstr("matmul     onednn (fp32, as in the run that is resumed)"));
   expect_same(state_of("rest", 6), state_of("whole", 6));
   EXPECT_THAT(workspace_.train("other", 1, resumed + " training.products=aten"),
-              AllOf(HasSubstr("products   aten (fp32, training.products)"),
-                    HasSubstr("forward products were computed by onednn and are by aten")));
+              AllOf(HasSubstr("matmul     aten (fp32, training.products)"),
+                    HasSubstr("forward matmuls were computed by onednn and are now computed by aten")));
 }
 
 class ResumeUnder : public Resume, public ::testing::WithParamInterface<std::tuple<std::string, int, int>> {};
@@ -303,7 +303,7 @@ TEST_F(ResumeRefused, SettingsThatTheRecipeExcludes) {
                  HasSubstr("a folder checkpoints/step-<number> of a run is expected"));
 }
 
-TEST_F(ResumeRefused, AFinishedRunIsLeftAsItIs) {
+TEST_F(ResumeRefused, AFinishedRunIsNotChanged) {
   const std::string weights = workspace_.read("run/model/model.safetensors");
   EXPECT_THAT(workspace_.train("run", 1, settings_), HasSubstr("resumed    after step 4"));
   EXPECT_EQ(workspace_.read("run/model/model.safetensors"), weights);
@@ -320,7 +320,7 @@ TEST_F(ResumeRefused, DamagedCheckpointsAreNamedAndAnOlderOneIsUsed) {
   expect_refusal("", HasSubstr("none of the 2 checkpoints can be used"));
 }
 
-TEST_F(ResumeRefused, MissingRankFileNewerFormatEditedManifest) {
+TEST_F(ResumeRefused, MissingFilesAndNewerFormatsAreNamed) {
   std::filesystem::remove(checkpoint("run", 4) + "/rank-00000.safetensors");
   const std::string manifest = checkpoint("run", 2) + "/manifest.json";
   std::string text = read_file(manifest);

@@ -63,7 +63,7 @@ TEST(RunFolder, EveryRunDescribesItsData) {
             ContainsRegex("lengths +[0-9]+ tokens \\(median\\), [0-9]+ \\(95 %\\), [0-9]+ \\(longest\\)")));
 }
 
-TEST(RunFolder, TrackersThatCannotWriteCostOneWarningEach) {
+TEST(RunFolder, EachTrackerThatCannotWriteIsReportedOnce) {
   const Workspace workspace;
   const ShellResult result =
       shell(with_file_fault("enospc@1+:path=tensorboard") +

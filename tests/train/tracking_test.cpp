@@ -118,7 +118,7 @@ TEST_F(Tracking, AResumedRunContinuesOnTheServer) {
   EXPECT_THAT(track::MlflowDouble::steps(server.only_run(), "train/loss"), ElementsAre(1, 2, 3, 4));
 }
 
-TEST_F(Tracking, AFullDiskWhileLoggingEndsNoRun) {
+TEST_F(Tracking, AFullDiskWhileLoggingDoesNotEndTheRun) {
   const Workspace workspace;
   const ShellResult result =
       shell(with_file_fault("enospc@1+:path=metrics") +

@@ -192,8 +192,8 @@ class Guard : public ::testing::Test {
     comm::run_rank_threads(2, [&](Group& group) {
       Stumbling module(step, group.rank() == 1 ? factor : 1, always);
       const Mesh mesh = make_mesh(recipe_, group);
-      const FitResult mine = Trainer(recipe_, mesh, at::kCPU).fit(module, train, nullptr);
-      if (group.rank() == 0) result = mine;
+      const FitResult rank_result = Trainer(recipe_, mesh, at::kCPU).fit(module, train, nullptr);
+      if (group.rank() == 0) result = rank_result;
     });
     return result;
   }

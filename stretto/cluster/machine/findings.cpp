@@ -15,7 +15,7 @@ std::vector<Finding> findings(const Machine& machine) {
 #endif
   if (x86 && !machine.processor.avx2) {
     found.push_back(
-        {fmt::format("{} has no AVX2: matrix products are several times slower", machine.processor.model),
+        {fmt::format("{} has no AVX2: matmuls are several times slower", machine.processor.model),
          "use a machine of 2015 or later, or pass the host's CPU features through to the virtual machine"});
   }
   if (machine.huge_pages == "never") {
@@ -52,8 +52,8 @@ std::vector<Finding> findings(const Processor& processor, const Measurements& me
   const bool perhaps_one_unit = processor.avx512 && !processor.half_width;
   if (peak > 0 && measured.fp32_gflops < (perhaps_one_unit ? 0.4 : 0.5) * peak) {
     found.push_back(
-        {fmt::format("matrix products run at {:.0f} GFLOP/s; the peak of a core is {:.0f}",
-                     measured.fp32_gflops, peak),
+        {fmt::format("matmuls run at {:.0f} GFLOP/s; the peak of a core is {:.0f}", measured.fp32_gflops,
+                     peak),
          "stop other programs on these cores (see top); on a virtual machine, check that its cores are not shared"});
   }
   if (measured.copy_gb_per_s < 2) {

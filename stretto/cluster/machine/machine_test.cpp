@@ -17,7 +17,7 @@ using ::testing::SizeIs;
 TEST(Processor, IsReadFromCpuinfo) {
   const Processor old = parse_processor("processor\t: 0\nmodel name\t: Old One\nflags\t\t: sse sse2 avx2\n");
   EXPECT_EQ(old.model, "Old One");
-  EXPECT_FALSE(old.avx2) << "without fma it is no use";
+  EXPECT_FALSE(old.avx2) << "it is not useful without fma";
   EXPECT_EQ(old.fp32_operations_per_cycle(), 0);
   const Processor recent =
       parse_processor("model name : New\nflags : fma avx2 avx512f avx512_bf16 amx_bf16\nflags : none\n");

@@ -22,7 +22,7 @@ void TokenClassificationConfig::fields(settings::Fields& field) {
         "tokens that consecutive windows of a sentence share; unset: at most a quarter of data.max_length",
         settings::at_least(0).at_most(most_words));
   field("label_all_tokens", label_all_tokens,
-        "train on all tokens of a word (with I- behind the first one), instead of its first token only");
+        "train on all tokens of a word (with I- after the first one), instead of its first token only");
   field("tag_scheme", tag_scheme,
         "convert the tags of the files to this scheme; keep: as they are; BIO is IOB2, BIOES is IOBES");
   field(

@@ -9,11 +9,11 @@
 
 #include "stretto/data/features/questions.h"
 
-// Answers as parts of a context: the common part of evaluation (tasks/span_answers.h) and serving
-// (serve/question_answerer.h). They score answers differently, as do run_qa and the question-answering
+// Answers as parts of a context: shared by evaluation (tasks/span_answers.h) and serving
+// (serve/question_answerer.h). They score answers differently, like run_qa and the question-answering
 // pipeline of transformers: run_qa adds the logits of the n best starts and ends of a window, and ranks the
-// sums of all windows; the pipeline multiplies probabilities over a window, of all its tokens, and merges
-// answers that are the same words.
+// sums of all windows; the pipeline multiplies the probabilities of all tokens of a window, and merges
+// answers that consist of the same words.
 namespace stretto::data {
 
 // A token with its score as the start or end of an answer.
@@ -24,8 +24,8 @@ struct ScoredToken {
 
 // The tokens of a window that may be an answer.
 struct AnswerLimits {
-  int64_t begin = 0, end = 0;  // those of the context: [begin, end)
-  int64_t longest = 0;         // tokens of an answer
+  int64_t begin = 0, end = 0;  // the tokens of the context: [begin, end)
+  int64_t longest = 0;         // the maximum number of tokens of an answer
 };
 
 // Tokens [first, last] of a window.
@@ -34,8 +34,8 @@ struct AnswerSpan {
   double start_score = 0, end_score = 0;
 };
 
-// Each pair of a start and an end within the limits, the end not before the start: by start, then by end, in
-// the order given.
+// Returns each pair of a start and an end within the limits, with the end not before the start, ordered by
+// start, then by end, as given.
 std::vector<AnswerSpan> answer_spans(std::span<const ScoredToken> starts, std::span<const ScoredToken> ends,
                                      const AnswerLimits& limits);
 

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// [CLS] a ##b c [SEP] of the words "ab" and "c".
+// Returns the encoding [CLS] a ##b c [SEP] of the words "ab" and "c".
 text::Encoding two_words() {
   return {.ids = {2, 5, 6, 7, 3},
           .type_ids = {0, 0, 0, 0, 0},
@@ -21,7 +21,7 @@ text::Encoding two_words() {
           .special_tokens_mask = {1, 0, 0, 0, 1}};
 }
 
-TEST(WordFeatures, CharactersAreThoseOfTokensOrOfWholeWords) {
+TEST(WordFeatures, CharactersBelongToTokensOrToWholeWords) {
   const std::vector<text::Encoding> windows = {two_words()};
   const std::vector<std::string> words = {"ab", "c"};
   const auto of_tokens = word_features(windows, words, 0, {text::Characters("abc")}).at(0);
@@ -48,7 +48,7 @@ TEST(WordFeatures, WordsAreNumberedInTheBatch) {
 }
 
 // GPT-2's vocabulary has tokens for white space.
-TEST(QuestionFeatures, WhiteSpaceInFrontOfAQuestionIsNotRead) {
+TEST(QuestionFeatures, LeadingWhiteSpaceOfAQuestionIsIgnored) {
   const auto tokenizer =
       text::Tokenizer::load(std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/tokenizer/gpt2");
   const auto windows = question_windows(tokenizer, " \n\tq ", "a b", {.max_length = 64, .stride = 8});

@@ -37,7 +37,7 @@ std::vector<size_t> owners(std::span<const text::Encoding> windows, size_t words
   return owner;
 }
 
-// Adds the characters of each token, and the ids of words.
+// Adds the characters of each token and the ids of words.
 void add_spelling(const text::Encoding& window, std::span<const std::string> words, const WordInputs& inputs,
                   WordFeatures& features) {
   for (size_t t = 0; t < window.size(); ++t) {

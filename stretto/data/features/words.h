@@ -13,9 +13,9 @@
 // batch.
 namespace stretto::data {
 
-// The inputs that a model reads besides tokens.
+// The inputs of a model besides tokens.
 struct WordInputs {
-  text::Characters characters = {};        // the model's characters; empty: it reads none
+  text::Characters characters = {};        // the model's characters; empty: the model reads none
   bool whole_words = false;                // the model reads the tokens of each word as one
   const text::Tokenizer* words = nullptr;  // gives the ids of words to read; null: none
 };
@@ -29,9 +29,10 @@ struct WordFeatures {
   std::vector<int32_t> word_ids;  // the id of the word that begins at the token; 0: none
 };
 
-// The features of the windows of one text (Tokenizer::encode_windows), of which consecutive ones share
+// Computes the features of the windows of one text (Tokenizer::encode_windows); consecutive windows share
 // `stride` tokens. `words`: the words of the text, indexed by word_ids; offsets are within words. Each word
-// is predicted in one window, that in which its first token is farthest from both ends; ties go to the first.
+// is predicted in the window in which its first token is farthest from both ends; ties go to the first
+// window.
 std::vector<WordFeatures> word_features(std::span<const text::Encoding> windows,
                                         std::span<const std::string> words, size_t stride,
                                         const WordInputs& inputs);
@@ -50,12 +51,12 @@ struct WordColumns {
   bool characters = false, whole_words = false;
 };
 
-// A packed batch (see Batch), padded up to a multiple of `multiple_of` tokens, with words [T]: the number of
-// the word within its sample at its first token, else -1. With columns.characters it also has characters [C]
-// and character_cu_seqlens [T + 1]: the characters of token t are character_cu_seqlens[t] to
+// Packs a batch (see Batch), padded to a multiple of `multiple_of` tokens, with words [T]: at the first token
+// of a word its number within the sample, else -1. With columns.characters it also has characters [C] and
+// character_cu_seqlens [T + 1]: the characters of token t are character_cu_seqlens[t] to
 // character_cu_seqlens[t + 1]. With columns.whole_words it also has token_words [T], the number of each
-// token's word among those of the batch, or -1; and word_ids [T], the id of the word that begins at a token,
-// or 0. All are int64; padding belongs to no word.
+// token's word within the batch, or -1; and word_ids [T], the id of the word that begins at a token, or 0.
+// All are int64; padding belongs to no word.
 Batch pack_words(std::span<const WordSample> samples, const WordColumns& columns, int64_t multiple_of = 1);
 
 }  // namespace stretto::data

@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace stretto::kernels::HWY_NAMESPACE {
 
-// Each curve gives its value and its derivative at x.
+// Each struct computes an activation function and its derivative at x.
 template <class D>
 struct Gelu {
   using V = hn::Vec<D>;
@@ -133,18 +133,18 @@ HWY_INLINE void each_row(const ActivationCall<T>& call, Real<T>* memory) {
 
 template <class T>
 HWY_INLINE void choose(const ActivationCall<T>& call, Real<T>* memory) {
-  switch (call.curve) {
-    case Curve::gelu:
+  switch (call.activation) {
+    case Activation::gelu:
       return each_row<Gelu>(call, memory);
-    case Curve::gelu_tanh:
+    case Activation::gelu_tanh:
       return each_row<GeluTanh>(call, memory);
-    case Curve::relu:
+    case Activation::relu:
       return each_row<Relu>(call, memory);
-    case Curve::silu:
+    case Activation::silu:
       return each_row<Silu>(call, memory);
-    case Curve::tanh:
+    case Activation::tanh:
       return each_row<Tanh>(call, memory);
-    case Curve::sigmoid:
+    case Activation::sigmoid:
       return each_row<Sigmoid>(call, memory);
   }
 }

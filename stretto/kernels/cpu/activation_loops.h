@@ -1,15 +1,15 @@
 #pragma once
 
+#include "stretto/kernels/activation_type.h"
 #include "stretto/kernels/cpu/numbers.h"
-#include "stretto/kernels/curve.h"
 
 namespace stretto::kernels {
 
-// out = curve(in + bias) * factor; backward: grad_in = grad_out * factor * curve'(in + bias), its sum over
-// rows, and grad_factor = grad_out * curve(in + bias).
+// out = activation(in + bias) * factor; backward: grad_in = grad_out * factor * activation'(in + bias), its
+// sum over rows, and grad_factor = grad_out * activation(in + bias).
 template <class T>
 struct ActivationCall {
-  Curve curve;
+  Activation activation;
   int64_t rows, width;
   const T *in, *bias, *factor;  // bias and factor may be null
   T* out;

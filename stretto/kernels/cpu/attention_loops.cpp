@@ -81,8 +81,8 @@ HWY_INLINE void multiply_add(R* c, int64_t c_row, const R* a, int64_t a_row, int
   if (i < m) multiply_add_rows<1>(c + i * c_row, c_row, a + i * a_row, a_row, a_col, b, b_row, k, n);
 }
 
-// One head of keys and values of one sequence and, one after the other, the heads of queries that read it,
-// unpacked to computed numbers whose rows are padded to whole vectors.
+// Processes one head of keys and values of one sequence and, one after the other, the heads of queries that
+// read it, converted to the computed type in rows that are padded to whole vectors.
 template <class T>
 class Head {
  public:
@@ -104,13 +104,14 @@ class Head {
     take(keys_across_, (scratch.longest_keys + tile_keys) * width_);
     take(values_across_, (scratch.longest_keys + tile_keys) * width_);
     take(grad_k_,
-         (scratch.longest_keys + tile_queries) * row_);  // the forward pass mixes a tile's values here
+         // the forward pass sums a tile's weighted values here
+         (scratch.longest_keys + tile_queries) * row_);
     take(grad_v_, scratch.longest_keys * row_);
   }
 
   void forward(int64_t sequence, int64_t key_head) {
     open_keys(sequence, key_head);
-    for (int64_t i = 0; i < keys_; i += tile_keys) turn_tile(k_, i, keys_across_);
+    for (int64_t i = 0; i < keys_; i += tile_keys) transpose_tile(k_, i, keys_across_);
     for (int64_t head = key_head * group(); head < (key_head + 1) * group(); ++head) {
       open_queries(head);
       for (int64_t i = 0; i < queries_; i += tile_queries) forward_tile(i);
@@ -136,18 +137,18 @@ class Head {
   }
 
  private:
-  int64_t group() const { return call_.heads / call_.key_heads; }  // heads of queries that read this one
+  int64_t group() const { return call_.heads / call_.key_heads; }  // heads of queries that read this head
   int64_t stride() const { return call_.heads * width_; }
   int64_t tile_width(int64_t key) const { return HWY_MIN(tile_keys, keys_ - key); }
   // The number of keys, from the beginning of the sequence, that a query attends to.
   int64_t seen_by(int64_t query) const {
     return call_.causal ? HWY_MIN(keys_, first_position_ + query + 1) : keys_;
   }
-  // The first key that it sees.
+  // The first key that the query attends to.
   int64_t first_seen_by(int64_t query) const {
     return call_.window > 0 ? HWY_MAX(int64_t{0}, first_position_ + query + 1 - call_.window) : 0;
   }
-  // The keys of the tile at `key` that a query sees, counted from there.
+  // The keys of the tile at `key` that a query attends to, counted from the start of the tile.
   struct Seen {
     int64_t begin, end;
     bool none() const { return begin >= end; }
@@ -156,12 +157,12 @@ class Head {
     return {HWY_MAX(int64_t{0}, first_seen_by(query) - key),
             HWY_MAX(int64_t{0}, HWY_MIN(tile_width(key), seen_by(query) - key))};
   }
-  // Zeroes what the query does not see.
+  // Zeroes the scores of keys that the query does not attend to.
   void zero_around(R* row, const Seen& seen, int64_t key) const {
     zero(row, HWY_MIN(seen.begin, tile_width(key)));
     zero(row + seen.end, tile_width(key) - seen.end);
   }
-  // The begin of a tile's columns in keys_across_: `width_` rows of padded(tile_width) numbers.
+  // The start of a tile's columns in keys_across_: `width_` rows of padded(tile_width) numbers.
   R* across(R* all, int64_t key) const { return all + key * width_; }
 
   void open_keys(int64_t sequence, int64_t key_head) {
@@ -208,7 +209,7 @@ class Head {
   }
 
   // Transposes one tile of rows.
-  void turn_tile(const R* rows, int64_t key, R* all) const {
+  void transpose_tile(const R* rows, int64_t key, R* all) const {
     const int64_t count = tile_width(key), columns = padded<R>(count);
     const R* from = rows + key * row_;
     R* to = all + key * width_;
@@ -217,7 +218,7 @@ class Head {
     if constexpr (sizeof(R) == 4) {
       for (; j + 4 <= count; j += 4) {
         int64_t c = 0;
-        for (; c + 4 <= width_; c += 4) turn_four(from + j * row_ + c, to + c * columns + j, columns);
+        for (; c + 4 <= width_; c += 4) transpose_four(from + j * row_ + c, to + c * columns + j, columns);
         for (; c < width_; ++c) {
           for (int64_t i = j; i < j + 4; ++i) to[c * columns + i] = from[i * row_ + c];
         }
@@ -231,7 +232,7 @@ class Head {
 
 #if HWY_TARGET != HWY_SCALAR
   // Transposes a block of four by four.
-  void turn_four(const R* from, R* to, int64_t columns) const {
+  void transpose_four(const R* from, R* to, int64_t columns) const {
     const hn::FixedTag<R, 4> d;
     const auto r0 = hn::LoadU(d, from), r1 = hn::LoadU(d, from + row_);
     const auto r2 = hn::LoadU(d, from + 2 * row_), r3 = hn::LoadU(d, from + 3 * row_);
@@ -298,8 +299,8 @@ class Head {
     pack(mixed, rows, R{1}, {call_.out, stride()}, first_query_ + query, head_);
   }
 
-  // row = e^(row - largest) where it is seen, with `largest` raised to the row's largest; returns the sum of
-  // all rows so far, `total` being that of those before.
+  // Sets row = e^(row - largest) for visible keys, after raising `largest` to the row's largest score.
+  // Returns the sum of all rows so far, given the sum `total` of the previous rows.
   R exponentiate(R* row, const Seen& seen, R& largest, R total) const {
     const Lanes<R> d;
     const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -345,11 +346,11 @@ class Head {
     }
   }
 
-  // Of one head of queries; the first one also prepares the tile.
+  // Processes one head of queries; the first one also prepares the tile.
   void backward_tile(int64_t key, bool is_first) {
     if (is_first) {
-      turn_tile(k_, key, keys_across_);
-      turn_tile(v_, key, values_across_);
+      transpose_tile(k_, key, keys_across_);
+      transpose_tile(v_, key, values_across_);
     }
     R *grad_k = grad_k_ + key * row_, *grad_v = grad_v_ + key * row_;
     for (int64_t query = 0; query < queries_; query += tile_queries) {

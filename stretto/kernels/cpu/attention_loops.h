@@ -5,7 +5,7 @@
 
 namespace stretto::kernels {
 
-// Rows of which each begins `stride` numbers after the one before.
+// Rows whose beginnings are `stride` numbers apart.
 template <class T>
 struct StridedRows {
   T* memory;
@@ -32,7 +32,7 @@ struct AttentionCall {
   const T* grad_out;
   StridedRows<T> grad_q, grad_k, grad_v;
 };
-// Memory for one head of keys and values of the longest sequence, and one of its heads of queries.
+// Memory for one head of keys and values of the longest sequence, and for one of its heads of queries.
 template <class R>
 struct AttentionScratch {
   R* memory;

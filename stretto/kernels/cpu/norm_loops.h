@@ -21,9 +21,9 @@ struct NormCall {
   // Given for the backward pass, which reads sum, mean and rstd; null for the forward pass, which writes
   // them.
   const T* grad_out;
-  T* grad_sum;    // gradient of the residual; null without a weight, where it is grad_out
-  T* grad_input;  // of the sum's input: grad_sum through drop_before; null where nothing is dropped
-  Real<T>*grad_weight, *grad_offset, *grad_bias;  // [width], added to; null where there are none
+  T* grad_sum;    // gradient of the residual; null without a weight, when it equals grad_out
+  T* grad_input;  // of the sum's input: grad_sum after drop_before; null if nothing is dropped
+  Real<T>*grad_weight, *grad_offset, *grad_bias;  // [width], added to; null if not needed
 };
 void norm_loop(const NormCall<float>& call);
 void norm_loop(const NormCall<Bf16>& call);

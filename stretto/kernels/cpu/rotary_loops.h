@@ -4,13 +4,13 @@
 
 namespace stretto::kernels {
 
-// out = in, with the pairs of columns (i, half + i) of each head turned by the angle i of the row, for i <
-// half. Rows are heads * width numbers.
+// Copies `in` to `out` and rotates the pairs of columns (i, half + i) of each head by the row's angle i, for
+// i < half. Rows are heads * width numbers.
 template <class T>
 struct RotaryCall {
   int64_t rows, heads, width, half;
   const Real<T>*cosines, *sines;  // [rows, half]
-  Real<T> direction;              // 1, or -1 to turn back
+  Real<T> direction;              // 1, or -1 for the inverse rotation
   const T* in;
   T* out;
 };

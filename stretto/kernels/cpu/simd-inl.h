@@ -76,7 +76,7 @@ HWY_INLINE void zero(R* to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] = 0;
 }
 
-// Up to a vector of the next `left` numbers of a row, padded with zeros.
+// Loads up to a vector of the next `left` numbers of a row, padded with zeros.
 template <class D, class T>
 HWY_INLINE hn::Vec<D> load_some(D d, const T* from, int64_t left) {
   if (left >= static_cast<int64_t>(hn::Lanes(d))) return load(d, from);
@@ -120,7 +120,7 @@ HWY_INLINE hn::Vec<D> exp(D d, hn::Vec<D> x) {
     const hn::RebindToSigned<D> whole;
     const auto number = [&](double value) HWY_ATTR { return hn::Set(d, static_cast<R>(value)); };
     const auto n = hn::Round(hn::Mul(x, number(1.4426950408889634)));
-    // ln 2 in two parts, of which the first one times n is exact.
+    // ln 2 in two parts; the product of the first part and n is exact.
     const auto rest = hn::NegMulAdd(n, number(-2.1219444005e-4), hn::NegMulAdd(n, number(0.693359375), x));
     auto sum = number(1.395072034e-03);
     sum = hn::MulAdd(sum, rest, number(8.369025406e-03));
@@ -201,8 +201,8 @@ HWY_INLINE void philox_words(uint32_t* words, int64_t first_block, int64_t block
   }
 }
 #else
-// Processes several vectors of counters at a time: each round depends on the one before, so that independent
-// vectors hide its latency.
+// Processes several vectors of counters at a time: each round depends on the previous one, so that
+// independent vectors hide its latency.
 HWY_INLINE void philox_words(uint32_t* words, int64_t first_block, int64_t blocks, int64_t count,
                              RowCounter row, uint64_t key) {
   // A 32-bit word is in the lower half of each lane; the upper half is never read.

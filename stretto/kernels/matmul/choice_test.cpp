@@ -9,7 +9,7 @@ using enum MatmulLibrary;
 
 constexpr MatmulChoice all_of(MatmulLibrary library) { return {{library, library, library}}; }
 
-// A timer that returns times from `seconds`, which is given the shape and the round, from 0 on.
+// Returns times from `seconds`, which is called with the shape and the number of the round, from 0 on.
 class Timer {
  public:
   using Seconds = std::function<std::vector<MatmulTime>(const MatmulShape&, int)>;
@@ -54,7 +54,7 @@ TEST(MatmulChoice, ADisturbedRoundIsRepeated) {
 }
 
 // The measurements of all libraries are disturbed, including the default.
-TEST(MatmulChoice, RoundsThatDoNotAgreeLeaveTheShortestTimes) {
+TEST(MatmulChoice, WithoutAgreementTheShortestTimesDecide) {
   Timer timer([](const MatmulShape& shape, int round) {
     const bool forward = shape.role == MatmulRole::forward;
     const double noise = round % 2 == 0 ? 1 : 4;
@@ -68,7 +68,7 @@ TEST(MatmulChoice, RoundsThatDoNotAgreeLeaveTheShortestTimes) {
   EXPECT_EQ(timer.rounds(), 8);
 }
 
-TEST(MatmulChoice, AtenIsKeptUnlessAnotherIsClearlyFaster) {
+TEST(MatmulChoice, AtenIsUsedUnlessAnotherIsClearlyFaster) {
   Timer timer([](const MatmulShape& shape, int) {
     if (shape.role == MatmulRole::weight_gradient)
       return std::vector<MatmulTime>{{aten, 100}, {onednn, 90}, {mkl, 80}};
@@ -87,7 +87,7 @@ TEST(MatmulChoice, OwnMatmulIsPreferredIfUsable) {
   EXPECT_EQ(timer.choose().choice, (MatmulChoice{{onednn, own, own}}));
 }
 
-TEST(MatmulChoice, MapsCountAsOftenAsTheyOccur) {
+TEST(MatmulChoice, MapsAreWeightedByTheirCount) {
   Timer timer([](const MatmulShape& shape, int) {
     return std::vector<MatmulTime>{{aten, 3}, {onednn, shape.in == 8 ? 1.0 : 7.0}};
   });

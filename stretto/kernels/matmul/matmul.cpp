@@ -88,18 +88,18 @@ void multiply_by_own(const Tensor& out, const Tensor& a, const Tensor& b, bool a
   const bool bf16 = a.scalar_type() == at::kBFloat16;
   const bool bf16_out = out.scalar_type() == at::kBFloat16;
   const int64_t k = a.size(1);
-  // The second number of a bf16 pair beyond an odd k must not be read. The last column is either added by
-  // itself, which reads and writes the sums once more, or read through a copy of a by columns.
+  // The second number of a bf16 pair beyond an odd k must not be read. The last column is either added
+  // separately, which reads and writes the sums once more, or read through a copy of a by columns.
   const bool odd = bf16 && k % 2 == 1;
-  const bool last_apart = odd && a.stride(0) != 1 && k > 2 * b.size(1);
-  if (out.stride(1) != 1 || (bf16_out && (last_apart || k > most_k_of_bf16_out))) {
+  const bool add_last_separately = odd && a.stride(0) != 1 && k > 2 * b.size(1);
+  if (out.stride(1) != 1 || (bf16_out && (add_last_separately || k > most_k_of_bf16_out))) {
     const Tensor sum = accumulate ? out.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true).contiguous()
                                   : at::empty(out.sizes(), out.options().dtype(at::kFloat));
     multiply_by_own(sum, a, b, accumulate, bias);
     Tensor(out).copy_(sum);
     return;
   }
-  if (last_apart) {
+  if (add_last_separately) {
     multiply_by_own(out, a.narrow(1, 0, k - 1), b.narrow(0, 0, k - 1), accumulate, bias);
     Tensor(out).addr_(a.select(1, k - 1).to(at::kFloat), b.select(0, k - 1).to(at::kFloat));
     return;
@@ -128,8 +128,8 @@ void multiply_by_own(const Tensor& out, const Tensor& a, const Tensor& b, bool a
   matrix_product(product, scratch.mutable_data_ptr());
 }
 
-// Whether a trial matmul gives the right result.
-bool runs(MatmulLibrary library, MatmulRole role, at::ScalarType dtype) {
+// Whether a trial matmul gives the correct result.
+bool is_correct(MatmulLibrary library, MatmulRole role, at::ScalarType dtype) {
   const bool fp32_sum = role == MatmulRole::weight_gradient;
   try {
     const Tensor a = at::ones({2, 3}, dtype), b = at::ones({3, 2}, dtype);
@@ -196,8 +196,7 @@ MatmulLibrary parse_library(const std::string& name) {
   for (const MatmulLibrary library : all_matmul_libraries) {
     if (name == name_of(library)) return library;
   }
-  throw ConfigError(
-      "products: \"{}\" is not a library of matrix products; expected aten, onednn, mkl or stretto", name);
+  throw ConfigError("products: \"{}\" is not a matmul library; expected aten, onednn, mkl or stretto", name);
 }
 
 bool is_usable(MatmulLibrary library, MatmulRole role, at::ScalarType dtype) {
@@ -206,10 +205,10 @@ bool is_usable(MatmulLibrary library, MatmulRole role, at::ScalarType dtype) {
   if (library == MatmulLibrary::own) return has_matrix_product(dtype == at::kBFloat16);
   if (library == MatmulLibrary::mkl) {
     if (role != MatmulRole::weight_gradient || dtype != at::kBFloat16) return false;
-    return cblas_gemm_bf16bf16f32 != nullptr && runs(library, role, dtype);
+    return cblas_gemm_bf16bf16f32 != nullptr && is_correct(library, role, dtype);
   }
   return at::native::mkldnn_matmul != nullptr && at::globalContext().userEnabledMkldnn() &&
-         runs(library, role, dtype);
+         is_correct(library, role, dtype);
 }
 
 std::string to_text(const MatmulChoice& choice) {
@@ -269,13 +268,13 @@ void multiply_and_add(const Tensor& out, const Tensor& a, const Tensor& b, const
 const char* matmul_event(MatmulRole role) {
   switch (role) {
     case MatmulRole::forward:
-      return "stretto::forward_product";
+      return "stretto::forward_matmul";
     case MatmulRole::input_gradient:
-      return "stretto::input_gradient_product";
+      return "stretto::input_gradient_matmul";
     case MatmulRole::weight_gradient:
       break;
   }
-  return "stretto::weight_gradient_product";
+  return "stretto::weight_gradient_matmul";
 }
 
 }  // namespace stretto::kernels

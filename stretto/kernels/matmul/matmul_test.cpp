@@ -14,8 +14,8 @@ using ::testing::HasSubstr;
 
 constexpr std::array<at::ScalarType, 2> product_types = {at::kFloat, at::kBFloat16};
 
-// a [m, k] and b [k, n] with the layouts of the role: the second operand of the forward matmul and the first
-// one of the weight gradient are transposed views.
+// Returns a [m, k] and b [k, n] with the layouts of the role: the second operand of the forward matmul and
+// the first one of the weight gradient are transposed views.
 std::pair<Tensor, Tensor> operands_of(MatmulRole role, at::ScalarType dtype, int64_t m, int64_t k,
                                       int64_t n) {
   const auto random = [&](int64_t rows, int64_t columns) { return at::randn({rows, columns}).to(dtype); };
@@ -101,7 +101,7 @@ TEST_F(MatmulInUse, ABiasIsAddedByEveryLibrary) {
   }
 }
 
-TEST(Matmul, EachLibraryIsUsableForWhatItComputes) {
+TEST(Matmul, EachLibraryIsUsableForItsMatmuls) {
   for (const MatmulRole role : all_matmul_roles) {
     for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kDouble})
       EXPECT_TRUE(is_usable(MatmulLibrary::aten, role, dtype));
@@ -111,7 +111,7 @@ TEST(Matmul, EachLibraryIsUsableForWhatItComputes) {
   EXPECT_FALSE(is_usable(MatmulLibrary::mkl, MatmulRole::forward, at::kBFloat16));
 }
 
-TEST_F(MatmulInUse, DependOnTheOperandsDtype) {
+TEST_F(MatmulInUse, LibrariesDependOnTheOperandsDtype) {
   EXPECT_EQ(matmul_in_use(at::kFloat), MatmulChoice());
   if (!is_usable(MatmulLibrary::onednn, MatmulRole::forward, at::kFloat)) GTEST_SKIP() << "no oneDNN";
   const MatmulChoice choice = {{MatmulLibrary::onednn, MatmulLibrary::aten, MatmulLibrary::onednn}};

@@ -19,7 +19,7 @@ TEST(MatmulSpeed, EveryUsableLibraryIsTimed) {
   }
 }
 
-TEST(MatmulSpeed, OneRoundIsMeasuredWhateverTheBudget) {
+TEST(MatmulSpeed, AtLeastOneRoundIsMeasured) {
   const auto times =
       time_matmul({MatmulRole::forward, at::kFloat, 5, 7, 3}, 1'000'000, std::chrono::seconds(0));
   for (const MatmulTime& time : times) EXPECT_TRUE(std::isfinite(time.seconds));

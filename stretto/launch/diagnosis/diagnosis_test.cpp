@@ -186,7 +186,7 @@ TEST(HangWatch, SuspectsOnlyStalledRanksOfARunningLauncher) {
   for (int time = 1200; time <= 4000; time += 200) EXPECT_TRUE(watch.suspects(at(time)));
   EXPECT_TRUE(watch.suspects(at(4200)));
   EXPECT_FALSE(watch.suspects(at(4201))) << "not before the next look";
-  EXPECT_FALSE(watch.suspects(at(60'000))) << "the launcher itself was away";
+  EXPECT_FALSE(watch.suspects(at(60'000))) << "the launcher itself was stopped";
   EXPECT_FALSE(watch.suspects(at(60'900)));
   EXPECT_TRUE(watch.suspects(at(61'100)));
   EXPECT_EQ(HangWatch(board, std::chrono::milliseconds(0)).next_look(), HangWatch::Clock::time_point::max());

@@ -20,7 +20,7 @@ struct HostOptions {
   std::string secret = {};        // the job's secret; empty: anyone who can reach the port may join
   std::string run_id = "none";    // TORCHELASTIC_RUN_ID
   std::chrono::milliseconds join_timeout{300'000};  // for all hosts to join
-  std::chrono::milliseconds host_timeout{3'000};    // a host without a sign of life for this long is lost
+  std::chrono::milliseconds host_timeout{3'000};    // a host without a heartbeat for this long is lost
   std::vector<Input> inputs = {};                   // inputs that must be equal on all hosts
 
   // The hosts by node rank, this host first. Empty: a user or a cluster's manager starts the launcher of each

@@ -75,7 +75,7 @@ void HostLink::begin(int life) {
 
 void HostLink::refuse_pause() const {
   log::warning(
-      "SIGTSTP (Ctrl-Z) is ignored: the job runs on several hosts, and the others count this one as lost after {} s without a sign of life; Ctrl-C ends the job and saves its state",
+      "SIGTSTP (Ctrl-Z) is ignored: the job runs on several hosts, and the others count this one as lost after {} s without a heartbeat; Ctrl-C ends the job and saves its state",
       std::chrono::duration<double>(host_timeout_).count());
 }
 
@@ -225,7 +225,7 @@ void HostLink::append(const HostEvent& event) {
 void HostLink::watch_others() {
   const auto now = Clock::now();
   // After a pause of this process (Ctrl-Z), missing heartbeats of the others are not meaningful.
-  const bool was_away = now - last_watch_ > host_timeout_ / 2;
+  const bool was_paused = now - last_watch_ > host_timeout_ / 2;
   last_watch_ = now;
   const int64_t ended = meeting_.client->add(gone_key, 0);
   const bool some_ended = ended != ended_;
@@ -233,7 +233,7 @@ void HostLink::watch_others() {
   for (int other = 1; other < static_cast<int>(beats_.size()); ++other) {
     Beat& beat = beats_[static_cast<size_t>(other)];
     const int64_t count = meeting_.client->add(fmt::format("hosts.beat.{}", other), 0);
-    if (count != beat.count || was_away) beat.changed = now;
+    if (count != beat.count || was_paused) beat.changed = now;
     beat.count = count;
     if (some_ended) beat.ended = meeting_.client->add(fmt::format("{}.{}", gone_key, other), 0) > 0;
     const bool is_silent = beat.ended || now - beat.changed >= host_timeout_;
@@ -245,7 +245,7 @@ void HostLink::watch_others() {
          beat.ended
              ? fmt::format("{} is lost: its launcher has ended", plan().describe(other))
              : fmt::format(
-                   "{} is lost: no sign of life for {} s; its launcher is stopped, or the network to it is down",
+                   "{} is lost: no heartbeat for {} s; its launcher is stopped, or the network to it is down",
                    plan().describe(other), seconds)});
   }
 }

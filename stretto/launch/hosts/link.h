@@ -19,7 +19,7 @@ struct HostEvent {
   enum class Kind {
     ready,    // it can start its ranks
     failure,  // a rank failed or hangs: `code` is the job's exit code, `text` names rank and host
-    lost,     // node `node` has given no sign of life
+    lost,     // node `node` has sent no heartbeat
     stop,     // a user has asked its launcher to end the job: `code` is the signal
     look,     // it suspects a hang, and asks all hosts for their flight records
     record,   // its flight record is in the store, for look number `code`

@@ -47,7 +47,7 @@ TEST_F(Signals, EachSignalSendsOneSigtermAndRanksMayExitWithZero) {
   }
 }
 
-TEST_F(Signals, ASlowSaveIsWaitedFor) {
+TEST_F(Signals, RanksMaySaveDuringTheGracePeriod) {
   LaunchOptions options;
   options.stop.failure_grace = 100ms;
   start_ranks("trap 'sleep 1; echo saved; exit 0' TERM", options);
@@ -67,7 +67,7 @@ TEST_F(Signals, RanksAreKilledAfterTheGrace) {
                                  HasSubstr("rank 1 did not exit within 0.3 s"), Not(HasSubstr("error"))));
 }
 
-TEST_F(Signals, RanksThatDoNotHandleItEndQuietlyWithTheLaunchersSignal) {
+TEST_F(Signals, RanksWithoutAHandlerEndWithoutAnError) {
   for (const int signal : {SIGINT, SIGTERM}) {
     for (const std::string file : {"pid0", "pid1", "err"}) std::filesystem::remove(here(file));
     start_ranks("true");
@@ -97,7 +97,7 @@ TEST_F(Signals, ARankThatFailsWhileStoppingEndsTheOthers) {
   EXPECT_THAT(text("err"), AllOf(HasSubstr("error: rank 1 (process "), HasSubstr("ended with exit code 9")));
 }
 
-TEST_F(Signals, SigusrReachesRanksAndEndsNothing) {
+TEST_F(Signals, SigusrIsForwardedAndEndsNoRank) {
   start_ranks("trap 'echo saved now' USR1; trap 'exit 0' TERM");
   ::kill(launcher_, SIGUSR1);
   EXPECT_TRUE(has_output("[rank 1] saved now\n"));
@@ -161,7 +161,7 @@ TEST_F(Signals, SigtstpStopsTheWholeJobAndSigcontContinuesIt) {
     EXPECT_TRUE(becomes_true([&] { return std::ranges::all_of(all, stopped); }));
     ::kill(launcher_, SIGCONT);
     EXPECT_TRUE(becomes_true([&] { return std::ranges::none_of(all, stopped); }));
-    // Before that it has SIGTSTP's default action, which stops the launcher alone.
+    // Until then SIGTSTP has its default action, which stops only the launcher.
     EXPECT_TRUE(becomes_true([&] { return pauses() == i + 1; }));
   }
   ::kill(launcher_, SIGTERM);
@@ -189,7 +189,7 @@ TEST_F(Signals, APauseDoesNotCountAsGrace) {
 }
 
 // A process under a debugger survives SIGKILL, like one that waits for a dead disk.
-TEST_F(Signals, ARankThatSigkillDoesNotEndIsLeftBehind) {
+TEST_F(Signals, TheLauncherExitsIfSigkillDoesNotEndARank) {
   LaunchOptions options;
   options.stop.death_patience = 300ms;
   start_ranks("trap 'echo no' TERM", options);

@@ -5,7 +5,7 @@
 namespace stretto {
 namespace {
 
-// The names of files in which encoder and decoder hold the word table.
+// The names of the word embedding table in files in which encoder and decoder each store it.
 std::string current_table_name(const std::string& name) {
   return name.ends_with("coder.embed_tokens.weight") ? "model.shared.weight" : name;
 }

@@ -28,7 +28,7 @@ class BartDecoderLayer : public torch::nn::Module {
  public:
   BartDecoderLayer(const BartConfig& config, uint64_t first_site);
 
-  // x and encoded [T, H], the rows of `layout` -> the rows of `wanted`, [., H]: `layout`, or
+  // Maps x and encoded [T, H], the rows of `layout`, to the rows of `wanted`, [., H]: `layout`, or
   // layout.last_tokens().
   Tensor forward(const Tensor& x, const Tensor& encoded, const nn::PackedLayout& layout,
                  const nn::PackedLayout& wanted, const nn::Context& context) const;
@@ -40,7 +40,8 @@ class BartDecoderLayer : public torch::nn::Module {
   MlpBlock mlp_;
 };
 
-// The embeddings of encoder or decoder (positions and norm) without the word table, which both share.
+// The embeddings of encoder or decoder (positions and norm) without the word embedding table, which both
+// share.
 class BartPositions : public torch::nn::Module {
  public:
   BartPositions(const BartConfig& config, uint64_t site);
@@ -91,7 +92,8 @@ class BartForSequenceClassification : public TextModel {
   // Hugging Face's values: normal(0, init_std); biases and the padding row are zero, weights of norms one.
   nn::InitialValue initial_value(const std::string& parameter) const override;
 
-  // Accepts files in which encoder and decoder hold the word table, or that lack the "model." prefix.
+  // Accepts files in which encoder and decoder each store the word embedding table, or that lack the "model."
+  // prefix.
   WeightNames weight_names() const override;
 
   nlohmann::json config_json(const nlohmann::json& original) const override;

@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, BartGolden,
                                             ::testing::Values("fp64", "fp32"),
                                             ::testing::Values(nn::Kernels::fast, nn::Kernels::reference)));
 
-TEST(Bart, RecomputedActivationsChangeNoBit) {
+TEST(Bart, RecomputingActivationsDoesNotChangeResults) {
   const Batch batch = packed_batch(SafetensorsFile(bart_golden / "gelu/golden.safetensors").load_all());
   const auto run = [&](int64_t recompute_every) {
     const auto model = load_bart("gelu", 0.2);
@@ -96,7 +96,7 @@ TEST(Bart, DropoutOfASampleDoesNotDependOnItsBatch) {
       1e-11);
 }
 
-TEST(Bart, ATextWithoutItsEndIsRefused) {
+TEST(Bart, ATextWithoutEosIsRefused) {
   const auto model = load_bart("gelu");
   Batch batch = packed_batch(SafetensorsFile(bart_golden / "gelu/golden.safetensors").load_all());
   batch.tensors["input_ids"] = batch.at("input_ids").clone().fill_(7);
@@ -104,7 +104,7 @@ TEST(Bart, ATextWithoutItsEndIsRefused) {
               ThrowsMessage<DataError>(HasSubstr("does not end with eos_token_id (2)")));
 }
 
-TEST(BartConfig, VariantsThatItDoesNotComputeAreRefused) {
+TEST(BartConfig, UnsupportedVariantsAreRefused) {
   const auto error_of = [](const nlohmann::json& change) -> std::string {
     nlohmann::json json = {{"model_type", "bart"}, {"d_model", 32}, {"vocab_size", 60}};
     json.update(change);

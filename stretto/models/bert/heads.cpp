@@ -42,7 +42,7 @@ class BertHiddenStates : public BertWithHead {
       : BertWithHead(config, heads::hidden_states, /*sparse_words=*/true),
         layers_(std::move(layers)),
         shape_{std::ssize(layers_), config.hidden_size} {
-    freeze_layers_behind(*this, ".encoder.layer.", layers_);
+    freeze_layers_after(*this, ".encoder.layer.", layers_);
   }
 
   Tensor forward(const Batch& batch, const nn::Context& context) const override {

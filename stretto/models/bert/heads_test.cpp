@@ -36,7 +36,7 @@ struct HeadCase {
 
 class BertHeads : public ::testing::TestWithParam<HeadCase> {};
 
-TEST_P(BertHeads, TokenClassificationIsThatOfTransformers) {
+TEST_P(BertHeads, TokenClassificationEqualsTransformers) {
   const auto [precision, dtype, tolerance] = GetParam();
   const auto golden = SafetensorsFile(heads_folder / "token/golden.safetensors").load_all();
   const auto model = load_head(heads::token_classification, heads_folder / "token");
@@ -51,7 +51,7 @@ TEST_P(BertHeads, TokenClassificationIsThatOfTransformers) {
   expect_golden_gradients(*model, golden, precision, tolerance);
 }
 
-TEST_P(BertHeads, QuestionAnsweringIsThatOfTransformers) {
+TEST_P(BertHeads, QuestionAnsweringEqualsTransformers) {
   const auto [precision, dtype, tolerance] = GetParam();
   const auto golden = SafetensorsFile(heads_folder / "qa/golden.safetensors").load_all();
   const auto model = load_head(heads::question_answering, heads_folder / "qa");
@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(Precisions, BertHeads,
                          [](const auto& info) { return info.param.precision; });
 
 TEST(BertHead, AnotherHeadsWeightsAreNotLoaded) {
-  // Both heads are named classifier, here of the same shape.
+  // Both heads are named classifier and have the same shape here.
   const std::filesystem::path folder = std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/bert/gelu";
   const nlohmann::json config = read_config_json(folder / "config.json");
   const auto model = make_text_model(bundled_models(), heads::token_classification, config, "config.json");

@@ -13,7 +13,7 @@ class BertLayer : public torch::nn::Module {
  public:
   BertLayer(const BertConfig& config, int64_t index);
 
-  // x [T, H], the rows of `layout` -> the rows of `wanted`, [., H]. `wanted` is `layout`, or
+  // Maps x [T, H], the rows of `layout`, to the rows of `wanted`, [., H]. `wanted` is `layout`, or
   // layout.first_tokens(), which skips most of the computation.
   Tensor forward(const Tensor& x, const nn::PackedLayout& layout, const nn::PackedLayout& wanted,
                  const nn::Context& context) const;

@@ -45,7 +45,7 @@ class BertModel : public torch::nn::Module {
   std::shared_ptr<nn::Sharded<BertEmbeddings>> embeddings_;
   std::shared_ptr<nn::Linear> projection_;  // null if the embeddings are as wide as the layers
   std::vector<std::shared_ptr<nn::Sharded<BertLayer>>> layers_;
-  std::shared_ptr<nn::Linear> pooler_;  // null without one
+  std::shared_ptr<nn::Linear> pooler_;  // null if there is no pooler
 };
 
 // The part of a BERT, RoBERTa or ELECTRA with a head that does not depend on the head.
@@ -67,7 +67,7 @@ class BertWithHead : public TextModel {
  protected:
   BertWithHead(const BertConfig& config, const std::string& head, bool sparse_words);
 
-  // dropout(x) before the head, or inside of it (`index` 1). x: the rows of `layout`.
+  // dropout(x) before the head, or inside it (`index` 1). x: the rows of `layout`.
   Tensor head_dropout(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context,
                       uint64_t index = 0) const;
 

@@ -71,7 +71,7 @@ TEST(BertWeights, OldNamesAndMissingHead) {
   EXPECT_THAT(report.unexpected, ElementsAre());
 }
 
-TEST(BertWeights, AParameterIsDrawnFromSeedAndNameAlone) {
+TEST(BertWeights, AParameterDependsOnSeedAndNameOnly) {
   const BertConfig config = BertConfig::read(golden_folder / "gelu/config.json");
   BertForSequenceClassification all(config), one(config);
   nn::fill_parameters(all, *initial_values(all, 3));
@@ -116,7 +116,7 @@ TEST(Bert, TheModelItsEmbeddingsAndItsLayersAreBlocks) {
                           "-bert.encoder.layer.0", "+bert.embeddings", "-", "-bert.embeddings"));
 }
 
-TEST(BertConfig, RefusesWhatItCannotDo) {
+TEST(BertConfig, UnsupportedSettingsAreRefused) {
   const auto error_of = [](const char* text) -> std::string {
     try {
       BertConfig::from_json(nlohmann::json::parse(text), "config.json");
@@ -186,7 +186,7 @@ TEST(ModelConfigJson, FilesBeyondAnyConfigurationAreNotParsed) {
 }
 
 // The last layer skips unused rows; dropout and all other results are unchanged.
-TEST(Bert, FirstTokensAreThoseOfTheWholeForward) {
+TEST(Bert, FirstTokensEqualThoseOfTheWholeForward) {
   for (const auto kernels : {nn::Kernels::fast, nn::Kernels::reference}) {
     BertConfig config = BertConfig::read(golden_folder / "gelu/config.json");
     config.set_dropout(0.2);
@@ -241,7 +241,7 @@ TEST(Bert, PaddingChangesNothing) {
   }
 }
 
-TEST(Bert, RecomputedActivationsChangeNoBit) {
+TEST(Bert, RecomputingActivationsDoesNotChangeResults) {
   BertConfig config = BertConfig::read(golden_folder / "gelu/config.json");
   config.set_dropout(0.2);
   const Batch batch = packed_batch(SafetensorsFile(golden_folder / "gelu/golden.safetensors").load_all());

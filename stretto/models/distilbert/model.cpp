@@ -92,7 +92,7 @@ DistilBertWithHead::DistilBertWithHead(const DistilBertConfig& config, const std
     : config_(config), head_(head), layers_(std::move(layers)), shape_{std::ssize(layers_), config.dim} {
   encoder_ = register_module("distilbert", std::make_shared<DistilBertModel>(config));
   if (head == heads::hidden_states) {
-    freeze_layers_behind(*this, ".transformer.layer.", layers_);
+    freeze_layers_after(*this, ".transformer.layer.", layers_);
     return;
   }
   if (head == heads::sequence_classification)

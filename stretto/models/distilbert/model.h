@@ -14,7 +14,7 @@ class DistilBertLayer : public torch::nn::Module {
  public:
   DistilBertLayer(const DistilBertConfig& config, uint64_t first_site);
 
-  // x [T, H], the rows of `layout` -> the rows of `wanted`, [., H]: `layout`, or layout.first_tokens().
+  // Maps x [T, H], the rows of `layout`, to the rows of `wanted`, [., H]: `layout`, or layout.first_tokens().
   Tensor forward(const Tensor& x, const nn::PackedLayout& layout, const nn::PackedLayout& wanted,
                  const nn::Context& context) const;
 
@@ -45,7 +45,7 @@ class DistilBertModel : public torch::nn::Module {
  public:
   explicit DistilBertModel(const DistilBertConfig& config);
 
-  // The batch's input_ids [T] -> the rows of `wanted` of the last layer, [., H]: `layout`, or
+  // Maps the batch's input_ids [T] to the rows of `wanted` of the last layer, [., H]: `layout`, or
   // layout.first_tokens().
   Tensor forward(const Batch& batch, const nn::PackedLayout& layout, const nn::PackedLayout& wanted,
                  const nn::Context& context) const;
@@ -89,7 +89,7 @@ class DistilBertWithHead : public TextModel {
   std::vector<int64_t> layers_;
   HiddenStates shape_;
   std::shared_ptr<DistilBertModel> encoder_;
-  std::shared_ptr<nn::Linear> before_;  // of sequence classification, else null
+  std::shared_ptr<nn::Linear> before_;  // for sequence classification; else null
   std::shared_ptr<nn::Linear> out_;     // null for hidden_states
 };
 

@@ -14,7 +14,8 @@ class Gpt2 : public Decoder {
   // n_layer) for maps that are added to the states; biases are zero, weights of norms one.
   nn::InitialValue initial_value(const std::string& parameter) const override;
 
-  // Accepts the names of the first files: no "transformer." prefix, and the masks of attention.
+  // Accepts files of the first releases, whose names lack the "transformer." prefix and which include
+  // attention masks.
   WeightNames weight_names() const override;
 
   nlohmann::json config_json(const nlohmann::json& original) const override {

@@ -14,21 +14,21 @@ std::string difference_of(const Decoder& a, const Decoder& b) {
   return "";
 }
 
-TEST(Gpt2, WeightsInShardsAndOfTheFirstFilesAreRead) {
+TEST(Gpt2, ShardedAndOldWeightFilesAreRead) {
   const auto wanted = load_decoder("gpt2/plain");
   EXPECT_EQ(difference_of(*load_decoder("gpt2/sharded"), *wanted), "");
   EXPECT_EQ(difference_of(*load_decoder("gpt2/old_names"), *wanted), "");
 }
 
 // A head that a folder lacks is reported as missing.
-TEST(Gpt2, AnUntiedHeadIsMissingInTheWeightsOfATiedOne) {
+TEST(Gpt2, AnUntiedHeadIsMissingFromTiedWeights) {
   nlohmann::json config = config_of("gpt2/plain");
   config["tie_word_embeddings"] = false;
   EXPECT_THAT(load_weights(*make_decoder(config), decoder_goldens / "gpt2/plain").missing,
               ::testing::ElementsAre("lm_head.weight"));
 }
 
-TEST(Gpt2, InitialValuesAreTransformers) {
+TEST(Gpt2, InitialValuesEqualThoseOfTransformers) {
   const nlohmann::json config = {{"model_type", "gpt2"},
                                  {"vocab_size", 300},
                                  {"n_embd", 64},
@@ -50,7 +50,7 @@ TEST(Gpt2, InitialValuesAreTransformers) {
   EXPECT_TRUE(at::equal(parameters["transformer.h.2.attn.c_attn.bias"], at::zeros({192})));
 }
 
-TEST(Gpt2, ConfigurationsThatItDoesNotComputeAreRefused) {
+TEST(Gpt2, UnsupportedConfigurationsAreRefused) {
   const auto refusal = [](const nlohmann::json& change) { return refusal_of("gpt2/plain", change); };
   EXPECT_EQ(refusal(nlohmann::json::object()), "");
   EXPECT_THAT(refusal({{"add_cross_attention", true}}), HasSubstr("add_cross_attention: true"));

@@ -6,7 +6,7 @@
 
 namespace stretto {
 
-// Hugging Face's LlamaForCausalLM, and those of the variants.
+// Hugging Face's LlamaForCausalLM and its variants.
 class Llama : public Decoder {
  public:
   explicit Llama(const LlamaConfig& config);

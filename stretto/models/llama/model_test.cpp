@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 
 LlamaConfig parsed(const nlohmann::json& json) { return LlamaConfig::from_json(json, "config.json"); }
 
-TEST(Llama, ConfigurationsThatItDoesNotComputeAreRefused) {
+TEST(Llama, UnsupportedConfigurationsAreRefused) {
   const auto refusal = [](const nlohmann::json& change) { return refusal_of("llama/grouped", change); };
   EXPECT_EQ(refusal(nlohmann::json::object()), "");
   EXPECT_THAT(refusal({{"num_key_value_heads", 3}}),
@@ -25,7 +25,7 @@ TEST(Llama, ConfigurationsThatItDoesNotComputeAreRefused) {
               HasSubstr("more than 2^40 parameters"));
 }
 
-TEST(Llama, RotaryPositionsThatItDoesNotComputeAreRefused) {
+TEST(Llama, UnsupportedRotaryPositionsAreRefused) {
   const auto refusal = [](const nlohmann::json& rope) {
     return refusal_of("llama/plain", {{"rope_parameters", rope}});
   };
@@ -78,7 +78,7 @@ TEST(Llama, RotaryPositionsOfOlderFilesAreRead) {
   EXPECT_EQ(rope({{"partial_rotary_factor", 0.5}}).width(128), 64);
 }
 
-TEST(Llama, WindowsAreThoseOfTransformers) {
+TEST(Llama, WindowsEqualThoseOfTransformers) {
   const auto windows = [](nlohmann::json json) {
     json.update({{"num_hidden_layers", 3}, {"hidden_size", 64}});
     return parsed(json).windows;
@@ -105,7 +105,7 @@ TEST(Llama, WindowsAreThoseOfTransformers) {
   }
 }
 
-TEST(Llama, DefaultsAreThoseOfTransformers) {
+TEST(Llama, DefaultsEqualThoseOfTransformers) {
   const LlamaConfig llama = parsed({{"model_type", "llama"}, {"num_attention_heads", 16}}),
                     mistral = parsed({{"model_type", "mistral"}}), qwen2 = parsed({{"model_type", "qwen2"}}),
                     qwen3 = parsed(
@@ -131,7 +131,7 @@ TEST(Llama, KeysOfOtherVariantsAreNotRead) {
   EXPECT_FALSE(mistral.mlp_bias);
 }
 
-TEST(Llama, InitialValuesAreTransformers) {
+TEST(Llama, InitialValuesEqualThoseOfTransformers) {
   nlohmann::json config = config_of("llama/biases");
   config.update({{"vocab_size", 400}, {"hidden_size", 64}, {"initializer_range", 0.05}});
   const auto model = make_decoder(config);

@@ -15,9 +15,10 @@ using nn::RecurrentOptions;
 
 constexpr std::string_view transformer_prefix = "transformer.";
 
-// The sites of dropouts; those of further recurrent layers follow. A transformer has the ones before.
+// The numbers of dropout sites; those of further recurrent layers follow. A transformer has the lower
+// numbers.
 constexpr uint64_t sites_of_transformer = uint64_t{1} << 20;
-enum Site : int { elements_before, words, columns_before, elements_behind, columns_behind, layers };
+enum Site : int { elements_before, words, columns_before, elements_after, columns_after, layers };
 
 // The width of the transformer's part of a word's vector.
 int64_t pooled_width(const SequenceTaggerConfig& config, const TextModel* transformer) {
@@ -111,7 +112,7 @@ SequenceTagger::Words SequenceTagger::embed_whole_words(const Batch& batch,
   parts.push_back(transformer_states(batch, rows, context));
   words.vectors = at::cat(parts, 1);
   if (rows.first.numel() == 0) return words;
-  // The words as a packed batch, in which sequences without words are left out.
+  // Packs the words as a batch; sequences without words are omitted.
   Batch packed;
   const Tensor bounds = at::searchsorted(rows.first, batch.at("cu_seqlens"));
   const Tensor kept = bounds.diff().gt(0).nonzero().squeeze(1);
@@ -137,7 +138,7 @@ Tensor SequenceTagger::compute(const Batch& batch, const nn::Context& context) c
   return pooled(transformer_->forward(batch, {.kernels = context.kernels}), Rows(batch));
 }
 
-// The states [T, layers * H] of each word's tokens as one vector: [words, pooled_width()].
+// Pools the states [T, layers * H] of each word's tokens into one vector: [words, pooled_width()].
 Tensor SequenceTagger::pooled(Tensor states, const Rows& rows) const {
   const auto [count, width] = *transformer_->capabilities().hidden_states;
   if (config_.layer_mean && count > 1) states = states.view({-1, count, width}).mean(1);
@@ -167,8 +168,8 @@ Tensor SequenceTagger::score(const Words& words, const nn::Context& context) con
   if (reproject_) x = reproject_->forward(x);
   if (rnn_) {
     x = rnn_->forward(x, layout, context);
-    x = nn::dropout(x, config_.dropout, number_of(elements_behind), layout, context);
-    x = nn::locked_dropout(x, config_.locked_dropout, number_of(columns_behind), layout, context);
+    x = nn::dropout(x, config_.dropout, number_of(elements_after), layout, context);
+    x = nn::locked_dropout(x, config_.locked_dropout, number_of(columns_after), layout, context);
   }
   return linear_->forward(x);
 }

@@ -25,8 +25,8 @@ class SequenceTagger : public TextModel, private FrozenStates {
 
   Tensor forward(const Batch& batch, const nn::Context& context) const override;
 
-  // Word vectors uniform (Ma and Hovy 2016), characters' and maps as torch's layers, the field's scores
-  // normal(0, 0.1).
+  // Word vectors are uniform (Ma and Hovy 2016), character vectors and linear maps are initialised like
+  // torch's layers, and the scores of the conditional random field are normal(0, 0.1).
   nn::InitialValue initial_value(const std::string& parameter) const override;
 
   // The weights of a new tagger's transformer are in config.transformer_path.
@@ -65,7 +65,7 @@ class SequenceTagger : public TextModel, private FrozenStates {
 
   SequenceTaggerConfig config_;
   std::shared_ptr<TextModel> transformer_;             // null if there is none
-  std::shared_ptr<nn::Embedding> words_, characters_;  // null where there are none, as the next ones
+  std::shared_ptr<nn::Embedding> words_, characters_;  // null if not used; so are the next ones
   std::shared_ptr<nn::Recurrent> character_rnn_;
   std::shared_ptr<nn::Linear> reproject_;
   std::shared_ptr<nn::Recurrent> rnn_;

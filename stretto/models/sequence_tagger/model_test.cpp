@@ -65,7 +65,7 @@ TEST_P(TaggerGolden, LogitsLossTagsAndEveryGradient) {
 INSTANTIATE_TEST_SUITE_P(All, TaggerGolden,
                          ::testing::Combine(::testing::Values("lstm_crf", "gru"), ::testing::Bool()));
 
-// Rows that are not words are not part of the field: the other rows are scored as a sequence of their own.
+// Rows that are not words are ignored: the other rows are scored as a separate sequence.
 TEST(SequenceTagger, OnlyWordsAreTagged) {
   const auto golden = SafetensorsFile(taggers / "lstm_crf/golden.safetensors").load_all();
   const auto model = golden_tagger("lstm_crf", at::kDouble);
@@ -106,7 +106,7 @@ Batch transformer_batch(const NamedTensors& golden) {
 
 // The loss of Flair's tagger on words, characters and a BERT, and the gradient of every weight, including the
 // BERT's.
-TEST(TransformerTagger, LossAndGradientsAreFlairs) {
+TEST(TransformerTagger, LossAndGradientsEqualFlairs) {
   const auto golden = SafetensorsFile(of_transformer / "golden.safetensors").load_all();
   const auto model = golden_tagger("transformer/tagger", at::kFloat);
   const Batch batch = transformer_batch(golden);
@@ -117,7 +117,7 @@ TEST(TransformerTagger, LossAndGradientsAreFlairs) {
   expect_golden_gradients(*model, golden, "fp32", 1e-4);
 }
 
-// A tagger whose scores are the vectors of its words: a folder of a new one, whose linear layer copies them.
+// Writes the folder of a new tagger whose scores are the vectors of its words, which its linear layer copies.
 std::shared_ptr<TextModel> copying_tagger(const nlohmann::json& settings, int64_t width) {
   nlohmann::json json = {{"model_type", "sequence-tagger"},
                          {"vocab_size", 1},
@@ -141,7 +141,7 @@ std::shared_ptr<TextModel> copying_tagger(const nlohmann::json& settings, int64_
 
 class TransformerVectors : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(TransformerVectors, AreThoseOfFlairsTransformerWordEmbeddings) {
+TEST_P(TransformerVectors, EqualFlairsTransformerWordEmbeddings) {
   const auto golden = SafetensorsFile(of_transformer / "golden.safetensors").load_all();
   const std::string name = GetParam();  // vectors.LAYERS.mean|cat.POOLING
   const size_t second = name.find('.', 8), third = name.find('.', second + 1);
@@ -154,7 +154,7 @@ TEST_P(TransformerVectors, AreThoseOfFlairsTransformerWordEmbeddings) {
   const Tensor scores = model->forward(batch, {}).detach();
   const Tensor of_words = scores.index({batch.at("words").ge(0)});
   EXPECT_LT(relative_difference(of_words, wanted), 1e-5);
-  // All tokens of a word have its scores; the others have none.
+  // All tokens of a word have its scores; other tokens have none.
   const Tensor& token_words = batch.at("token_words");
   for (int64_t t = 0; t < token_words.numel(); ++t) {
     const int64_t word = token_words[t].item<int64_t>();
@@ -169,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(All, TransformerVectors,
                                            "vectors.all.mean.first", "vectors.all.cat.first_last",
                                            "vectors.1.mean.last"));
 
-TEST(TransformerTagger, WhatIsNotTrainedNeedsNoGradient) {
+TEST(TransformerTagger, FrozenLayersNeedNoGradient) {
   const auto golden = SafetensorsFile(of_transformer / "golden.safetensors").load_all();
   const auto trainable = [](const TextModel& model) {
     size_t count = 0;
@@ -219,7 +219,7 @@ TEST(SequenceTagger, ConfigJsonIsReadAgain) {
   EXPECT_EQ(SequenceTaggerConfig::from_json(json, "").character_count(), 6);
 }
 
-TEST(SequenceTagger, ConfigurationsThatCannotBeAreRefused) {
+TEST(SequenceTagger, InvalidConfigurationsAreRefused) {
   const auto refusal = [](const nlohmann::json& changes) {
     try {
       SequenceTaggerConfig::from_json(tagger_json(changes), "config.json");
@@ -237,7 +237,7 @@ TEST(SequenceTagger, ConfigurationsThatCannotBeAreRefused) {
 }
 
 // The remaining parameters when parts are switched off.
-TEST(SequenceTagger, PartsCanBeLeftOut) {
+TEST(SequenceTagger, PartsCanBeOmitted) {
   const auto names = [](const nlohmann::json& changes) {
     const auto model =
         make_text_model(bundled_models(), heads::token_classification, tagger_json(changes), "");

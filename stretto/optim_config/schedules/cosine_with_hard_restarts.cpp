@@ -12,7 +12,7 @@ using settings::at_least;
 
 void CosineWithHardRestartsOptions::fields(settings::Fields& field) {
   declare_warmup(field, num_warmup_steps, warmup_ratio);
-  field("num_cycles", num_cycles, "falling half waves, each beginning at lr", at_least(1).at_most(1e6));
+  field("num_cycles", num_cycles, "number of cosine decays, each from lr to 0", at_least(1).at_most(1e6));
 }
 
 void CosineWithHardRestartsOptions::check() const { check_warmup(num_warmup_steps, warmup_ratio); }

@@ -37,7 +37,7 @@ TEST(Failure, PathsThatTheSystemRefusesAreNamed) {
   EXPECT_EQ(failure.exit_code, 1);
 }
 
-TEST(Failure, LackOfMemoryIsNoInternalError) {
+TEST(Failure, LackOfMemoryIsNotAnInternalError) {
   for (const Failure& failure :
        {failure_of([] { throw std::bad_alloc(); }), failure_of([] {
           throw std::runtime_error("DefaultCPUAllocator: can't allocate memory: 8 bytes\nat x.cpp");

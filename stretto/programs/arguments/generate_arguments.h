@@ -9,7 +9,7 @@
 
 namespace stretto::arguments {
 
-// The arguments of `stretto generate`, which stretto-rank parses too. Options that are not given are those of
+// The arguments of `stretto generate`, which stretto-rank also parses. The defaults of options are those of
 // the model folder.
 struct GenerateArguments : InputArguments {
   std::filesystem::path model;

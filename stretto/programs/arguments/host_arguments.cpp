@@ -83,7 +83,7 @@ void add_host_arguments(CLI::App& verb, HostArguments& arguments) {
       ->check(number_from(1, year))
       ->group(group);
   verb.add_option("--host-timeout", arguments.host_timeout,
-                  "Seconds without a sign of life after which a host is lost (default: 3)")
+                  "Seconds without a heartbeat after which a host is lost (default: 3)")
       ->type_name("SECONDS")
       ->check(number_from(1, year))
       ->group(group);

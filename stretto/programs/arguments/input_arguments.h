@@ -8,14 +8,14 @@
 
 namespace stretto::arguments {
 
-// Where a verb that runs a model takes its texts from.
+// The source of the texts for a verb that runs a model.
 struct InputArguments {
   std::vector<std::string> texts;
   std::filesystem::path input = "-";  // standard input; REQUIRES: no texts
   std::string input_format;           // "": by the extension of `input`
 };
 
-// `text_help`: of --text.
+// `text_help`: the help of --text.
 inline void add_input_arguments(CLI::App& verb, InputArguments& arguments, const std::string& text_help) {
   auto* input =
       verb.add_option("--input", arguments.input,

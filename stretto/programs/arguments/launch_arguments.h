@@ -16,7 +16,7 @@ namespace stretto::arguments {
 struct LaunchArguments {
   int ranks = 0;  // ranks on this host; 0: not given
   bool no_pin = false;
-  bool oversubscribe = false;  // start more ranks than memory can hold
+  bool oversubscribe = false;  // start more ranks than fit into memory
   HostArguments hosts = {};
   int max_restarts = 0;
   double grace = 60;  // seconds

@@ -11,7 +11,7 @@
 namespace stretto::arguments {
 namespace {
 
-// Private memory of a rank without a model, measured on x86-64 with the CPU build of libtorch.
+// The private memory of a rank without a model, measured on x86-64 with the CPU build of libtorch.
 constexpr double library_bytes = 60e6;
 
 double file_bytes(const std::optional<std::filesystem::path>& path) {
@@ -44,7 +44,7 @@ ModelSizes sizes_of(const ModelOutline& model, const Recipe& recipe) {
           .optimizer_in_files = recipe.training.offload_optimizer.has_value()};
 }
 
-// The memory of the model under the strategy.
+// Returns the memory of the model under the strategy.
 double model_bytes(const Recipe& recipe, Verb verb, const JobShape& job) {
   const auto model = outline_of(recipe);
   if (!model) return 0;

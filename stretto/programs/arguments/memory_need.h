@@ -10,11 +10,11 @@ namespace stretto::arguments {
 // depend on the batch, unreadable files, and models of families that are not bundled.
 double memory_per_rank(const Recipe& recipe, Verb verb, const JobShape& job);
 
-// Memory of a rank that has loaded libtorch and nothing else, in bytes.
+// The memory of a rank that has only loaded libtorch, in bytes.
 double library_memory();
 
 // Throws ConfigError if `ranks` ranks of at least `per_rank` bytes each do not fit into `available` bytes;
-// the message contains the number that does.
+// the message contains the number of ranks that do.
 void require_memory(int ranks, double per_rank, double available);
 
 // Throws ConfigError if the ranks of this host do not fit into its `available` bytes; the message contains

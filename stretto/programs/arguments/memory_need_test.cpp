@@ -27,7 +27,7 @@ class MemoryNeed : public ::testing::Test {
   Recipe recipe_;
 };
 
-TEST_F(MemoryNeed, IsThatOfModelOptimizerAndData) {
+TEST_F(MemoryNeed, SumsModelOptimizerAndData) {
   const double alone = memory_per_rank(recipe_, Verb::train, {});
   EXPECT_GT(alone, 1.7e9);
   EXPECT_LT(alone, 2.0e9);

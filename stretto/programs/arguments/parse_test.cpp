@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// `stretto train WORDS`.
+// Parses `stretto train WORDS`.
 struct TrainCommand {
   TrainCommand() { add_recipe_arguments(*app.add_subcommand("train"), arguments); }
 

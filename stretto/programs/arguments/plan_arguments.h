@@ -12,11 +12,11 @@ struct PlanArguments {
   int64_t steps = 6;
   double network_gbit = 10;
   double memory_gib = 0;  // per host; 0: the available memory of this host
-  int cores = 0;          // per host; 0: those of this host
+  int cores = 0;          // per host; 0: the cores of this host
   bool json = false;
 };
 
-// The file in which the rank leaves what `stretto plan` prints.
+// The file to which the rank writes the output of `stretto plan`.
 inline std::filesystem::path plan_file(const Recipe& recipe) { return recipe.output / "plan" / "report"; }
 
 inline void add_plan_arguments(CLI::App& verb, PlanArguments& arguments) {

@@ -10,8 +10,8 @@
 
 namespace stretto::arguments {
 
-// The arguments of `stretto predict`, which stretto-rank parses too. The defaults of empty ones depend on the
-// task.
+// The arguments of `stretto predict`, which stretto-rank also parses. The defaults of empty ones depend on
+// the task.
 struct PredictArguments : InputArguments {
   std::filesystem::path model;
   bool split_into_words = false;

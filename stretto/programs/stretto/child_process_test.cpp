@@ -14,7 +14,7 @@ TEST(RunInChild, ReturnsTheExitCodeOrTheSignal) {
   EXPECT_EQ(run_in_child([] { return 0; }).end_request, 0);
 }
 
-// The child does all of its work, whatever it is asked.
+// The child completes its work even if it is asked to end.
 TEST(RunInChild, AnEndThatWasRequestedIsReportedBesideTheResult) {
   const ChildEnd end = run_in_child([] {
     std::signal(SIGTERM, SIG_IGN);

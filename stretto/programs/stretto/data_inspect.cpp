@@ -27,7 +27,7 @@ struct DataInspectArguments {
   bool check = false, json = false;
 };
 
-// The beginning of a document.
+// Returns the beginning of a document.
 struct DocumentSample {
   int64_t document, tokens;
   std::string text;

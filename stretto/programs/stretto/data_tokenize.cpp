@@ -26,7 +26,7 @@ struct DataTokenizeArguments {
   token_corpus::TokenizeOptions options;
 };
 
-// The signal that asked to stop; 0: none. Another one ends the process at once: what was saved is kept.
+// The signal that asked to stop; 0: none. A second signal ends the process at once; saved progress is kept.
 std::atomic<int> stop_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
@@ -63,7 +63,7 @@ int run_data_tokenize(const DataTokenizeArguments& arguments) {
   ignore_write_signals();
   stop_on_signals();
   if (token_corpus::tokenize(files, loaded, tokenizer, expand_home(arguments.output), options)) return 0;
-  log::info("stopped; the same command goes on from here");
+  log::info("stopped; the same command continues from here");
   return 128 + stop_signal;
 }
 
@@ -93,7 +93,7 @@ void add_data_tokenize(CLI::App& data, int& exit_code) {
   CLI::App* verb = data.add_subcommand("tokenize", "Write the tokens of text files as a corpus");
   verb->footer(
       "Reads plain text and JSON Lines (.jsonl, .json, .ndjson), also compressed with gzip or Zstandard. Interrupted, by Ctrl-C or "
-      "a full disk, the same command goes on; the result is the same.");
+      "a full disk, the same command continues; the result is the same.");
   verb->add_option("files", arguments->files, "Text files; their documents follow one another in this order")
       ->required()
       ->type_name("FILE");
@@ -113,7 +113,7 @@ void add_data_tokenize(CLI::App& data, int& exit_code) {
       ->check(arguments::whole_number_from(1, int64_t{1} << 40))
       ->type_name("N");
   verb->add_option("--save-every", arguments->save_every,
-                   "MiB of text between two points from which an interrupted run goes on (default: 256)")
+                   "MiB of text between two points from which an interrupted run continues (default: 256)")
       ->check(arguments::whole_number_from(1, 1 << 20))
       ->type_name("N");
   verb->add_flag("--overwrite", arguments->options.overwrite, "Replace the corpus in the folder");

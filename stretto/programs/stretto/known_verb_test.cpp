@@ -20,7 +20,7 @@ void require(const char* word) {
   require_known_verb(app, word == nullptr ? 1 : 2, arguments.data());
 }
 
-TEST(KnownVerb, VerbsAndOptionsPass) {
+TEST(KnownVerb, VerbsAndOptionsAreAccepted) {
   for (const char* word : {"train", "test", "--help", "-h"}) EXPECT_NO_THROW(require(word)) << word;
 }
 
@@ -40,7 +40,7 @@ TEST(KnownVerb, OptionsFollowAVerb) {
           "\"--foo\" is not an option of stretto itself (--help); other options follow a verb, one of train, test"));
 }
 
-TEST(KnownVerb, NoVerb) {
+TEST(KnownVerb, AMissingVerbIsReported) {
   EXPECT_THAT(
       [] { require(nullptr); },
       ThrowsMessage<ConfigError>("a verb is missing, one of train, test; stretto --help describes them"));

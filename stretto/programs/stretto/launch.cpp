@@ -32,8 +32,8 @@ bool runs_recipe(const std::vector<std::string>& command) {
   return is_stretto && command.size() > 1 && (command[1] == "train" || command[1] == "test");
 }
 
-// The strategy of the options or of a DeepSpeed configuration, of which a program with its own training loop
-// gets nothing else.
+// The strategy of the options or of a DeepSpeed configuration. A program with its own training loop uses
+// nothing else of the configuration.
 std::optional<Strategy> wanted_strategy(const LaunchVerb& arguments,
                                         const std::vector<std::string>& command) {
   if (!arguments.strategy.empty()) return parse_strategy(arguments.strategy);
@@ -51,7 +51,7 @@ std::optional<Strategy> wanted_strategy(const LaunchVerb& arguments,
     if (!used && !setting.implied) left_out += "\n  " + setting.place;
   }
   log::info("strategy   {}, from {}{}{}", strategy.name(), arguments.deepspeed.string(),
-            left_out.empty() ? "" : "; its other settings are up to the program:", left_out);
+            left_out.empty() ? "" : "; its other settings are not applied:", left_out);
   return strategy;
 }
 

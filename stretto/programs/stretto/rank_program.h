@@ -6,8 +6,8 @@
 namespace stretto::cli {
 
 // The command line of this process with the program replaced by stretto-rank, which links libtorch and runs
-// the verbs that compute. It is searched in ../libexec/stretto relative to this program. Throws ConfigError
-// if it is missing.
+// the verbs that compute. It is searched for in ../libexec/stretto relative to this program. Throws
+// ConfigError if it is missing.
 std::vector<std::string> rank_command();
 
 // Like rank_command(), with these arguments instead of those of this process.

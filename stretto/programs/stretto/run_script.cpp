@@ -33,7 +33,7 @@ struct ScriptArguments {
   std::string strategy;
 };
 
-// Links the model to evaluate in place of a trained one, for a command without --do_train.
+// Links the model to evaluate to the place of a trained one, for a command without --do_train.
 void link_model(const ScriptPlan& plan, const std::filesystem::path& model) {
   const std::filesystem::path link = plan.run_folder() / "model";
   make_folders(plan.run_folder());
@@ -81,7 +81,7 @@ class Stages {
  private:
   // Runs a stage. Returns whether it completed; if not, code_ is the exit code.
   bool done(Verb verb, const std::vector<std::string>& overrides) {
-    if (end_request_ != 0) {  // it came when the stage before was done
+    if (end_request_ != 0) {  // the signal arrived after the previous stage had ended
       code_ = 128 + end_request_;
       return false;
     }

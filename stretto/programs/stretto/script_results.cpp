@@ -29,8 +29,8 @@ std::string shown(const std::string& name, const Json& value) {
   return fmt::format("{:.4f}", value.get<double>());
 }
 
-// seqeval's overall metrics by short names; with `entity_level` all metrics by seqeval's names, those of
-// types as TYPE_f1.
+// Returns seqeval's overall metrics by short names; with `entity_level` all metrics by seqeval's names, those
+// of types as TYPE_f1.
 Json ner_metrics(const Json& results, bool entity_level) {
   Json metrics = Json::object();
   for (const auto& [name, value] : results.items()) {

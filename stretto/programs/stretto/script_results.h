@@ -19,7 +19,7 @@ class ScriptResults {
 
   void add_training();
 
-  // `stage`: eval or predict.
+  // `stage`: "eval" or "predict".
   void add_test(const std::string& stage);
 
  private:

@@ -4,7 +4,7 @@
 
 namespace stretto::cli {
 
-// What verbs that run a model check before libtorch is loaded. They throw ConfigError, which names the
+// Checks of verbs that run a model, before libtorch is loaded. They throw ConfigError, which names the
 // option.
 
 // --model: a folder, or a name of the hub's cache.

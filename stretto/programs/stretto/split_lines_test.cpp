@@ -37,7 +37,7 @@ TEST_F(SplitLines, RoundsAsDatasetsDoes) {
   EXPECT_EQ(part("validation.txt"), "1\n2\n");
 }
 
-TEST_F(SplitLines, RefusesWhatLeavesAPartEmpty) {
+TEST_F(SplitLines, RefusesPercentagesThatLeaveAPartEmpty) {
   EXPECT_THROW(split_lines(plan("a\nb\n", 5)), ConfigError);
   EXPECT_THROW(split_lines(plan("", 50)), ConfigError);
   compat::ScriptPlan missing = plan("a\nb\nc\n", 34);
@@ -46,7 +46,7 @@ TEST_F(SplitLines, RefusesWhatLeavesAPartEmpty) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "out"));
 }
 
-// Newlines of compressed bytes mean nothing.
+// Newline bytes in compressed data do not end lines.
 TEST_F(SplitLines, RefusesCompressedFiles) {
   EXPECT_THROW(split_lines(plan("\x1f\x8b\n\n\n\n", 50)), ConfigError);
   EXPECT_THROW(split_lines(plan("\x28\xb5\x2f\xfd\n\n\n\n", 50)), ConfigError);

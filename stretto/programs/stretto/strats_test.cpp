@@ -20,7 +20,7 @@ std::string strats(const std::string& arguments) {
   return testing::internal::GetCapturedStdout();
 }
 
-TEST(StratsVerb, ListsEveryStrategyAndWhatItShards) {
+TEST(StratsVerb, ListsEveryStrategyWithItsShardedBuffers) {
   const std::string text = strats("");
   for (const Sharding& row : shardings()) EXPECT_THAT(text, HasSubstr(row.name + std::string(" ")));
   EXPECT_THAT(text, HasSubstr("zero1    sharded     replicated  replicated  12 + 4 N   14 + 4 N"));

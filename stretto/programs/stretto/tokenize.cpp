@@ -82,7 +82,7 @@ text::EncodeOptions encode_options(const TokenizeArguments& arguments) {
   return options;
 }
 
-// The text of a line, whole or split into words.
+// The text of a line: whole, or split into words.
 struct LineInput {
   LineInput(std::string_view line, bool split_into_words) : text(line), split(split_into_words) {
     if (!split) return;
@@ -101,7 +101,7 @@ std::vector<text::Encoding> one(text::Encoding encoding) {
   return all;
 }
 
-// All windows of a line with --stride, otherwise the first one.
+// Encodes all windows of a line with --stride, otherwise the first one.
 std::vector<text::Encoding> encode_line(const text::Tokenizer& tokenizer, std::string_view line,
                                         const TokenizeArguments& arguments,
                                         const text::EncodeOptions& options) {

@@ -83,7 +83,7 @@ void doctor() {
   machine::Measurements measured;
   const auto product = [&](const char* name, at::ScalarType dtype, double peak) {
     const double rate = slowest(group, job.device, gflops(group, job.device, dtype));
-    log::info("{}  {:.0f} GFLOP/s per rank in matrix products{}", name, rate,
+    log::info("{}  {:.0f} GFLOP/s per rank in matmuls{}", name, rate,
               peak > 0 ? fmt::format(": {:.0f} % of the peak of a core at {:.1f} GHz", 100 * rate / peak,
                                      measured.clock_ghz)
                        : "");

@@ -34,8 +34,8 @@ const OptionNames option_flags = {{"path", "--input"},
                                   {"no_repeat_ngram_size", "--no-repeat-ngram-size"},
                                   {"num_return_sequences", "--num-return-sequences"}};
 
-// The options of the folder, with those of the command line in their place. Throws ConfigError for one that
-// would have no effect.
+// Returns the options of the folder, overridden by those of the command line. Throws ConfigError for an
+// option without effect.
 GenerationOptions options_of(const std::filesystem::path& model,
                              const arguments::GenerateArguments& arguments) {
   GenerationOptions options = read_generation_config(model);
@@ -81,8 +81,8 @@ void print_json(const std::string& text, const std::vector<GeneratedText>& found
   arguments::flush_standard_output();
 }
 
-// Prints prompts and what follows them, in the order of the prompts: of the first one that has not ended,
-// tokens as they arrive.
+// Prints prompts and their continuations in the order of the prompts. The tokens of the first unfinished one
+// are printed as they arrive.
 class Terminal {
  public:
   void begin(const std::string& prompt) {

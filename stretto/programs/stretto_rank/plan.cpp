@@ -35,7 +35,7 @@ int64_t memory_in_use() {
   return sum;
 }
 
-// The measurements of a recipe on one rank, independent of the strategy.
+// The measurements of a recipe on one rank, which do not depend on the strategy.
 struct Measured {
   ModelSizes sizes;
   double step_seconds = 0;  // median, without the first step
@@ -44,7 +44,7 @@ struct Measured {
 
 class Measurement : public Callback {
  public:
-  // measured: the recipe of the steps. planned: that of the job, with its batches.
+  // measured: the recipe of the measured steps. planned: the recipe of the job, with its batches.
   Measurement(const Recipe& measured, const TrainingConfig& planned, const BatchPlan& batch)
       : recipe_(measured), planned_(planned), batch_(batch) {}
   std::string name() const override { return "plan"; }
@@ -80,8 +80,8 @@ class Measurement : public Callback {
   const Measured& measured() const { return measured_; }
 
  private:
-  // The samples of the planned job's first epoch, as far as it goes. A job over more samples than can be
-  // looked at is assumed to reach all rows.
+  // Returns the samples of the planned job's first epoch, up to its last step. A job over more samples than
+  // can be examined is assumed to reach all rows.
   int64_t reached_by_job(const data::Dataset& dataset) const {
     constexpr int64_t most_samples = 1 << 20;
     const bool stops_early = planned_.max_steps && batch_.global_batch_size > 0 &&
@@ -123,7 +123,7 @@ double copy_rate(int threads) {
   return best;
 }
 
-// The recipe for one rank with the micro-batch of a rank of the planned job.
+// Returns the recipe for one rank with the micro-batch of a rank of the planned job.
 Recipe of_one_rank(Recipe recipe, const BatchPlan& plan) {
   TrainingConfig& training = recipe.training;
   training.strategy = "ddp";

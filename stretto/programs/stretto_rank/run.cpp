@@ -22,7 +22,8 @@ namespace {
 
 bool launcher_keeps_log() { return std::getenv("STRETTO_LOG_FILE") != nullptr; }
 
-// Opens the log, which is held until the first step of the run: before that, the run may be refused.
+// Opens the log, which is kept in memory until the first step of the run: before that, the run may be
+// refused.
 void open_own_log(const Recipe& recipe, int rank) {
   log::open_held_file(recipe.output / "logger_logs" / fmt::format("training_{}.log", rank));
 }

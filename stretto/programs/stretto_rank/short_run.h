@@ -21,7 +21,7 @@ class ShortRun {
   // Joins the job. Throws ConfigError if the ranks have different inputs, and like make_mesh(). Collective.
   ShortRun(const Recipe& whole, const std::string& name, int64_t steps);
 
-  // Collective.
+  // Runs the steps. Collective.
   void train(const std::vector<std::shared_ptr<Callback>>& callbacks);
 
   const Recipe& recipe() const { return recipe_; }

@@ -11,11 +11,11 @@ namespace stretto::rank {
 // The inputs of a verb: texts of the command line, lines of a file or of standard input.
 class TextSource {
  public:
-  // Throws IoError if the file cannot be opened, ConfigError for one of another format. `arguments` must
+  // Throws IoError if the file cannot be opened, ConfigError for a file of another format. `arguments` must
   // outlive it.
   TextSource(const arguments::InputArguments& arguments, const OptionNames& names);
 
-  // Calls `use` with each input as soon as it is read. Throws DataError with the place of what is not an
+  // Calls `use` with each input as soon as it is read. Throws DataError with the position of an invalid
   // input.
   void read(const InputParser& parser, const UseInput& use) const;
 

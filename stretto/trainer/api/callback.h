@@ -23,17 +23,18 @@ struct FitContext {
   Module& module;
   const Mesh& mesh;
   Tracker& trackers;             // for texts, histograms and images; without effect on ranks other than 0
-  const data::Dataset& samples;  // that are trained on
+  const data::Dataset& samples;  // the samples of the training set
   int64_t steps_done = 0;
   int64_t total_steps = 0;
   int64_t epoch = 0;        // of the current step; 0 is the first
   Metrics evaluation = {};  // metrics of the last evaluation; empty before the first
-  double train_loss = NAN;  // at evaluation_end: the mean over the steps since the evaluation before
+  double train_loss = NAN;  // at evaluation_end: the mean over the steps since the previous evaluation
   std::function<void()> catch_up = [] {};  // brings sparse tables up to date
-  // Parameters at master precision and buffers, by name; collective, as they may have to be gathered.
+  // The parameters at master precision and the buffers, by name. Collective, because they may have to be
+  // gathered.
   std::function<NamedTensors()> weights = [] { return NamedTensors(); };
-  // The gradients of the mean loss over the global batch, before clipping, by parameter, for gradients_ready.
-  // Empty where the strategy divides gradients among the ranks (zero2, fsdp, hsdp). Collective.
+  // The gradients of the mean loss over the global batch, before clipping, by parameter; for gradients_ready.
+  // Empty under strategies that shard gradients (zero2, fsdp, hsdp). Collective.
   std::function<NamedTensors()> gradients = [] { return NamedTensors(); };
 
   // Requests the end of the run on all ranks; any rank may call it. In fit_start, evaluation_end or epoch_end
@@ -55,7 +56,7 @@ struct FitContext {
 //       evaluation_end           after steps that evaluate.every selects; metrics are the same on all ranks
 //     epoch_end
 //       checkpoint_saved         its files may still be written in the background (checkpoint.async); it
-//                                holds the state of callbacks after all of the above
+//                                contains the state of callbacks after all of the above
 //   fit_end                      the model is saved
 //   exception                    instead of the next event, on the rank that threw
 //
@@ -84,7 +85,7 @@ class Callback {
   virtual void fit_start(FitContext&) {}
   virtual void epoch_start(FitContext&) {}
   virtual void step_start(FitContext&) {}
-  // `coming`: step and epochs as step_end will report them.
+  // `coming`: the step and epochs that step_end will report.
   virtual void gradients_ready(FitContext&, const StepReport& /*coming*/) {}
   virtual void step_end(FitContext&, const StepReport&) {}
   virtual void evaluation_end(FitContext&, const Metrics&) {}

@@ -93,8 +93,8 @@ class CallbackTest : public ::testing::Test {
       const Mesh mesh = make_mesh(recipe_, group);
       Trainer trainer(recipe_, mesh, at::kCPU);
       add(trainer, group.rank());
-      const FitResult mine = trainer.fit(module, train, &validation);
-      if (group.rank() == 0) result = mine;
+      const FitResult rank_result = trainer.fit(module, train, &validation);
+      if (group.rank() == 0) result = rank_result;
     });
     return result;
   }
@@ -128,7 +128,7 @@ TEST_F(CallbackTest, EventsComeInOrderOnEveryRank) {
   EXPECT_EQ(diaries[1], diaries[0]);
 }
 
-TEST_F(CallbackTest, StateComesBack) {
+TEST_F(CallbackTest, StateIsRestored) {
   recipe_.checkpoint.every = "3";
   recipe_.checkpoint.keep_last = 0;
   std::vector<std::string> whole;
@@ -143,7 +143,7 @@ TEST_F(CallbackTest, StateComesBack) {
     if (rank == 1) diary = own;
   });
   std::vector<std::string> expected(whole.begin(), std::ranges::find(whole, "checkpoint_saved 1.3"));
-  expected.push_back("fit_start 1.3");  // inside of the epoch: no epoch_start
+  expected.push_back("fit_start 1.3");  // inside the epoch: no epoch_start
   expected.insert(expected.end(), std::ranges::find(whole, "step_start 1.3"), whole.end());
   EXPECT_EQ(resumed[0], expected);
   EXPECT_EQ(resumed[1], expected);
@@ -197,14 +197,14 @@ class Thrower : public Callback {
   std::string seen;
 };
 
-TEST_F(CallbackTest, WhatTheyThrowNamesThem) {
+TEST_F(CallbackTest, ExceptionsNameTheCallback) {
   const auto thrower = std::make_shared<Thrower>();
   EXPECT_THAT([&] { fit(1, [&](Trainer& trainer, int) { trainer.add(thrower); }); },
               ThrowsMessage<Error>("callback thrower at step_end, after step 2: the disk is on fire"));
   EXPECT_THAT(thrower->seen, HasSubstr("the disk is on fire"));
 }
 
-TEST_F(CallbackTest, TwoOfOneNameAreRefused) {
+TEST_F(CallbackTest, TwoCallbacksOfOneNameAreRefused) {
   EXPECT_THAT(
       [&] {
         fit(1, [&](Trainer& trainer, int) {
@@ -227,7 +227,7 @@ struct Listener : Tracker {
   int64_t steps = 0;
 };
 
-TEST_F(CallbackTest, ATrackerOfOnesOwnHearsAll) {
+TEST_F(CallbackTest, AUserDefinedTrackerReceivesAllValues) {
   const auto listener = std::make_shared<Listener>();
   fit(2, [&](Trainer& trainer, int rank) {
     if (rank == 0) trainer.add(listener);

@@ -17,7 +17,7 @@ struct DataParallelRank {
 };
 
 // The source of a run's datasets. Trainer::fit(), test() and predict() call the functions in this order; the
-// datasets must live until they return. Every rank has an instance of its own.
+// datasets must live until they return. Every rank has its own instance.
 class DataModule {
  public:
   virtual ~DataModule() = default;
@@ -33,7 +33,7 @@ class DataModule {
   // predict(). The Trainer divides a dataset among the ranks, so each rank returns all of it.
   virtual const data::Dataset* train() { return nullptr; }
   virtual const data::Dataset* validation() { return nullptr; }
-  // Further validation sets by name, as Trainer::add_validation().
+  // Further validation sets by name, as for Trainer::add_validation().
   virtual std::vector<std::pair<std::string, const data::Dataset*>> more_validation() { return {}; }
   virtual const data::Dataset* test() { return nullptr; }
   virtual const data::Dataset* predict() { return nullptr; }

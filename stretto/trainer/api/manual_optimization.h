@@ -20,9 +20,9 @@ struct Recipe;
 struct State;
 struct TrainingConfig;
 
-// What training_step of a Module with automatic_optimization() == false does itself: backward and the steps
-// of the optimizers in OptimizerPlan::several. Every rank must make the same calls in the same order, as
-// often for each batch as training_step does it:
+// Lets training_step of a Module with automatic_optimization() == false call backward and step the optimizers
+// in OptimizerPlan::several. Every rank must make the same calls in the same order, the same number of times
+// per batch:
 //
 //   ManualOptimization& manual = context.manual();
 //   manual.backward(loss_of_discriminator(...));
@@ -36,9 +36,9 @@ class ManualOptimization {
   ManualOptimization(const Recipe& recipe, parallel::Engine& engine, trainer::OptimizerSet& optimizers,
                      int64_t grad_accumulation_steps, int64_t total_steps);
 
-  // Adds the gradients of a loss, as a sum and a count, to those since the last step. The gradients of all
-  // optimizers' parameters are computed; a step uses those of its own, and then all are zero. Throws Error
-  // like a loss of training_step.
+  // Adds the gradients of a loss, given as a sum and a count, to those since the last step. The gradients of
+  // all optimizers' parameters are computed; a step uses those of its own parameters and then zeroes all.
+  // Throws Error like a loss of training_step.
   void backward(const Loss& loss);
 
   // Sums the gradients over the ranks, divides by the sum of the counts, clips them by training.max_grad_norm
@@ -55,7 +55,7 @@ class ManualOptimization {
   friend class trainer::MicroBatchRunner;
   friend struct trainer::Session;
   friend class trainer::TrainingRun;
-  // `idle`: this rank has no samples; its batch stands in for them and counts nothing.
+  // `idle`: this rank has no samples; the batch is a substitute and does not count.
   void begin_batch(bool idle);
   void end_batch();
   void add_state(State& state) const;
@@ -70,13 +70,13 @@ class ManualOptimization {
   bool idle_ = false;
   double loss_ = 0, count_ = 0;  // of this rank since the last step
   int64_t backwards_ = 0;        // since the last step
-  int64_t steps_ = 0;            // of this batch
-  double norm_ = 0;              // of its first step
+  int64_t steps_ = 0;            // of this batch, by any optimizer
+  double norm_ = 0;              // gradient norm of the batch's first step
   int64_t batches_done_ = 0;
 };
 
-// Throws ShapeError or Error unless `loss` is one element with a graph, and a count that is finite and not
-// negative.
+// Throws ShapeError or Error unless `loss` is one element that requires grad, and a count that is finite and
+// not negative.
 void require_loss(const Loss& loss);
 
 }  // namespace stretto

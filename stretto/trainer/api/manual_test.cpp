@@ -28,7 +28,7 @@ struct Gan : torch::nn::Module {
   std::shared_ptr<torch::nn::LinearImpl> generator, discriminator;
 };
 
-// The noise of a sample is a function of its index, so that it does not depend on the ranks.
+// The noise of a sample is a function of its index, so that it does not depend on the number of ranks.
 Tensor noise_of(const Batch& batch) {
   const Tensor index = at::tensor(batch.sample_ids, at::kDouble);
   return at::stack({at::sin(index * 3), at::cos(index * 5)}, 1);
@@ -79,7 +79,7 @@ class ManualTest : public trainer::LoopTest {
   ManualTest() {
     recipe_.training.epochs = 2;
     recipe_.track.log_every = 1;
-    recipe_.evaluate.every = "never";  // then the model is that of the last step
+    recipe_.evaluate.every = "never";  // the model is then that of the last step
   }
   template <class Task = GanTask>
   NamedTensors train(int ranks, const std::string& name) {
@@ -89,7 +89,7 @@ class ManualTest : public trainer::LoopTest {
   }
 };
 
-// The same GAN in a loop of torch, over the batches that the run had.
+// Trains the same GAN in a plain torch loop, over the batches of the run.
 struct RecordsBatches : GanTask {
   static inline std::vector<std::vector<int64_t>> batches;
   Loss training_step(const Batch& batch, StepContext& context) override {
@@ -98,7 +98,7 @@ struct RecordsBatches : GanTask {
   }
 };
 
-TEST_F(ManualTest, AGanTrainsAsInALoopOfTorch) {
+TEST_F(ManualTest, AGanTrainsAsInAPlainTorchLoop) {
   recipe_.training.max_grad_norm = 0;
   RecordsBatches::batches.clear();
   const NamedTensors found = train<RecordsBatches>(1, "run");
@@ -155,7 +155,7 @@ TEST_F(ManualTest, IsTheSameForAnyNumberOfRanks) {
   for (const auto& [strategy, backend] : strategies_and_backends) {
     recipe_.training.strategy = strategy;
     backend_ = backend;
-    for (const int ranks : {2, 3}) {  // the last batch of an epoch has 3 samples; of 4 divided by 3
+    for (const int ranks : {2, 3}) {  // the last batch of an epoch has 3 samples, or 4 divided among 3 ranks
       const std::string which = fmt::format("{}-{}-{}", strategy, backend, ranks);
       const NamedTensors several = train(ranks, which);
       for (const auto& [name, tensor] : alone)
@@ -189,7 +189,7 @@ TEST_F(ManualTest, AStepUsesNoGradientsOfOtherOptimizers) {
   }
 }
 
-// The second epoch uses other rows of the table than the first, which are then left as they are.
+// The second epoch uses other rows of the table than the first; the earlier rows must then be unchanged.
 struct TableTask : Module {
   struct Net : torch::nn::Module {
     Net() {
@@ -312,7 +312,7 @@ TEST_F(ManualTest, MistakesAreNamed) {
   expect(AutomaticAsksForManual(), "there are no optimizers to step here");
 }
 
-TEST_F(ManualTest, WhatItCannotBeCombinedWithIsRefusedAtTheStart) {
+TEST_F(ManualTest, SettingsThatDoNotApplyAreRefusedAtTheStart) {
   const auto expect = [&](const char* message, int ranks = 1) {
     EXPECT_THAT([&] { fit<GanTask>(ranks); }, ThrowsMessage<Error>(HasSubstr(message)));
   };

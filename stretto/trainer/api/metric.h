@@ -13,11 +13,11 @@ class Mesh;
 
 using Metrics = std::map<std::string, double>;
 
-// A metric of an evaluation: a state to which each rank adds that of its samples, and values computed from
-// the state of all ranks. Module::metric() registers it; validation_step or test_step updates it. Each
-// evaluation begins with an empty state, to which every sample of the dataset is added once, so the values do
-// not depend on the number of ranks (except for the rounding of sums that are not whole numbers). Updates
-// outside of an evaluation, for instance by training_step, are ignored.
+// A metric of an evaluation: each rank updates a state with its samples, and the values are computed from the
+// combined state of all ranks. Module::metric() registers it; validation_step or test_step updates it. Each
+// evaluation begins with an empty state and adds every sample of the dataset once, so the values do not
+// depend on the number of ranks (except for the rounding of sums of fractions). Updates outside an
+// evaluation, for instance by training_step, are ignored.
 class Metric {
  public:
   virtual ~Metric() = default;
@@ -26,8 +26,8 @@ class Metric {
   // evaluation. Throws Error if the state has no samples.
   virtual Metrics compute() const = 0;
 
-  // The state: of this rank during an evaluation, of all ranks afterwards, on every rank. Its shape is that
-  // of the sum, or [N, shape of a row].
+  // The state: this rank's during an evaluation, the combined state of all ranks afterwards, on every rank.
+  // Its shape is that of the sum, or [N, shape of a row].
   const Tensor& state() const { return state_; }
 
  protected:
@@ -35,10 +35,11 @@ class Metric {
     sum,  // one tensor, the sum of the updates
     rows  // all updates, in no particular order over the ranks
   };
-  // `shape`: of the sum, or of one row. The state is float64 on the CPU.
+  // `shape`: the shape of the sum, or of one row. The state is float64 on the CPU.
   Metric(Kind kind, std::vector<int64_t> shape) : kind_(kind), shape_(std::move(shape)) { clear(); }
 
-  // `values`: of `shape`, or [N, shape] of any N; any type and device. Throws ShapeError for others.
+  // `values`: a tensor of `shape`, or [N, shape] with any N, of any type and device. Throws ShapeError for
+  // others.
   void add(const Tensor& values);
   bool counts() const { return counts_; }
 
@@ -55,7 +56,7 @@ class Metric {
   bool counts_ = false;
 };
 
-// While it exists, updates of these metrics count.
+// During its lifetime, updates of these metrics count.
 class EvaluatedMetrics {
  public:
   explicit EvaluatedMetrics(const std::vector<std::shared_ptr<Metric>>& metrics);
@@ -63,8 +64,7 @@ class EvaluatedMetrics {
   EvaluatedMetrics(const EvaluatedMetrics&) = delete;
   EvaluatedMetrics& operator=(const EvaluatedMetrics&) = delete;
 
-  // Whether updates count from now on: not those of a batch that only keeps this rank in step with the
-  // others.
+  // Sets whether updates count: those of a batch that an idle rank runs for a collective forward do not.
   void count(bool counts);
 
   // Gives every rank the state of all ranks of Axes::data. Collective.

@@ -86,7 +86,7 @@ TEST_F(MetricTest, HasTheSameValuesForAnyNumberOfRanks) {
     for (const int ranks : {1, 2, 3}) {
       recipe_.training.strategy = strategy;
       recipe_.training.shared_parameters =
-          "off";  // fsdp: ranks without samples evaluate a stand-in, which must not count
+          "off";  // under fsdp, ranks without samples evaluate a substitute, which must not count
       recipe_.output = folder_.path() / (strategy + std::to_string(ranks));
       const Metrics found = fit<Measured>(ranks).best.value();
       for (const char* name :

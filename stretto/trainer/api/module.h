@@ -52,12 +52,12 @@ class Module {
   // validation_step returns rows; the default then throws ConfigError.
   virtual Metrics metrics(const Tensor& rows) const;
 
-  // A table of the same rows [dataset size, K] for the log, such as the metrics of each class; "": none.
+  // A table of the same rows [dataset size, K] for the log, such as the metrics of each class; "": no table.
   // Called on rank 0 for evaluate.by_class.
   virtual std::string table(const Tensor& /*rows*/) const { return ""; }
 
-  // The same for Trainer::test(), with rows [batch.count, K] or an undefined tensor. The default calls
-  // validation_step.
+  // Like validation_step, for Trainer::test(): returns rows [batch.count, K], or an undefined tensor. The
+  // default calls validation_step.
   virtual Tensor test_step(const Batch& batch, StepContext& context) {
     return validation_step(batch, context);
   }
@@ -71,12 +71,12 @@ class Module {
   // batch.
   virtual void on_train_batch_end(const StepReport& /*report*/) {}
 
-  // False: training_step calls backward and steps the optimizers of OptimizerPlan::several itself, by
+  // If false, training_step calls backward and steps the optimizers of OptimizerPlan::several, through
   // context.manual(). The loss that it returns is only recorded, so it need not require grad.
   virtual bool automatic_optimization() const { return true; }
 
-  // Returns the optimizer, schedule and parameter groups. `plan` is that of the recipe. Called once, when
-  // training begins.
+  // Returns the optimizer, schedule and parameter groups. `plan` is the recipe's. Called once, when training
+  // begins.
   virtual OptimizerPlan configure_optimizers(OptimizerPlan plan) { return plan; }
 
   // Joins samples of a data::SampleDataset into one batch. Must be thread-safe.
@@ -119,9 +119,9 @@ class Module {
     return module;
   }
 
-  // Registers where the first values of root()'s parameters come from; those that `source` lacks stay as they
-  // are. The others have no memory until a run begins: each rank then reads the parts that it holds, so that
-  // a model is never in the memory of one rank as a whole where the strategy shards it. All ranks need equal
+  // Registers the source of the initial values of root()'s parameters; parameters that `source` lacks are
+  // unchanged. The others have no memory until a run begins: each rank then reads only the shards that it
+  // owns, so that under a strategy that shards no rank needs memory for the whole model. All ranks need equal
   // sources. Throws ConfigError if called twice or with null, DataError for a tensor of another shape.
   void parameters_from(std::unique_ptr<const TensorSource> source);
 
@@ -154,7 +154,7 @@ class Module {
   std::vector<std::shared_ptr<Metric>> metrics_;
 };
 
-// Reads the parameters from the registered source, where no engine does it.
+// Reads the parameters from the registered source, for modules that are not bound to an engine.
 void read_parameters(Module& module);
 
 // The samples of `dataset` as one batch, joined by module.collate() for a data::SampleDataset.

@@ -24,7 +24,7 @@ using ::testing::DoubleNear;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// Sample i: x = (sin i, cos i), and y = 2 sin i - cos i.
+// Sample i has x = (sin i, cos i) and y = 2 sin i - cos i.
 class Plane : public data::SampleDataset {
  public:
   using SampleDataset::SampleDataset;
@@ -75,8 +75,8 @@ class SeamTest : public ::testing::Test {
     comm::run_rank_threads(ranks, [&](Group& group) {
       M module;
       const Mesh mesh = make_mesh(recipe_, group);
-      const FitResult mine = Trainer(recipe_, mesh, at::kCPU).fit(module, train, validation);
-      if (group.rank() == 0) result = mine;
+      const FitResult rank_result = Trainer(recipe_, mesh, at::kCPU).fit(module, train, validation);
+      if (group.rank() == 0) result = rank_result;
     });
     return result;
   }
@@ -141,7 +141,7 @@ struct ReadsNull : Regression {
   ReadsNull() { parameters_from(nullptr); }
 };
 
-TEST_F(SeamTest, ParametersOfASourceTrainAsThoseThatAreHeld) {
+TEST_F(SeamTest, ParametersOfASourceTrainLikeThoseOfTheModule) {
   const auto trained = [&](auto fitting) {
     fitting();
     return read_file(recipe_.output / "model/model.safetensors");
@@ -155,7 +155,7 @@ TEST_F(SeamTest, ParametersOfASourceTrainAsThoseThatAreHeld) {
   }
 }
 
-// An evaluation or a run reads it; later ones use the weights that this left.
+// An evaluation or a run reads the source; later ones use the weights that result from it.
 TEST_F(SeamTest, ASourceIsReadOnce) {
   const Plane train(40);
   comm::run_rank_threads(1, [&](Group& group) {
@@ -209,9 +209,10 @@ TEST_F(SeamTest, RanksAlongOtherAxesThanDataShareSamplesAndDecisions) {
       Placed module(mesh);
       Trainer trainer(recipe_, mesh, at::kCPU);
       trainer.add(std::make_shared<EndOnLastRank>());
-      const FitResult mine = trainer.fit(module, train, &validation);
-      EXPECT_EQ(mine.steps, 7) << "asked for after step 6 by one rank, decided by all with step 7";
-      if (world.rank() == 0) result = mine;
+      const FitResult rank_result = trainer.fit(module, train, &validation);
+      EXPECT_EQ(rank_result.steps, 7)
+          << "requested by one rank after step 6, carried out by all ranks after step 7";
+      if (world.rank() == 0) result = rank_result;
     });
     return std::pair(result.best.value(),
                      SafetensorsFile(recipe_.output / "model/model.safetensors").load_all());
@@ -223,7 +224,7 @@ TEST_F(SeamTest, RanksAlongOtherAxesThanDataShareSamplesAndDecisions) {
                                  {.dp_replicate = 2, .cp = 2}}) {
     recipe_.output = folder_.path() / shape.text();
     const auto [on_mesh, weights_on_mesh] = fit_on(4, shape);
-    const double rounding = shape.cp > 1 ? 1e-6 : 0;  // sums over cp have other terms
+    const double rounding = shape.cp > 1 ? 1e-6 : 0;  // sums over cp have different terms
     EXPECT_NEAR(alone.at("loss"), on_mesh.at("loss"), rounding) << shape.text();
     for (const auto& [name, tensor] : weights)
       EXPECT_TRUE(at::allclose(tensor, weights_on_mesh.at(name), rounding, rounding)) << shape.text() << name;
@@ -241,7 +242,7 @@ struct KernelsChecked : Regression {
   }
 };
 
-TEST_F(SeamTest, KernelsAreThoseOfTheRecipeInEvaluationToo) {
+TEST_F(SeamTest, EvaluationUsesTheKernelsOfTheRecipe) {
   recipe_.evaluate.every = "epoch";
   recipe_.training.kernels = "reference";
   const Plane validation(7);
@@ -255,7 +256,8 @@ struct SinglePrecision : Regression {
   }
 };
 
-// Its loss is finite, and its gradient on rank 1 is not: 0 times the infinite derivative of the root of 0.
+// The loss is finite, but its gradient on rank 1 is not: 0 times the infinite derivative of the square root
+// at 0.
 struct NanGradientOnRank1 : Regression {
   Loss training_step(const Batch& batch, StepContext& context) override {
     Loss loss = Regression::training_step(batch, context);
@@ -290,7 +292,7 @@ struct WithState : torch::nn::Module {
   Tensor steps;
 };
 
-// Step 3 is not finite: its loss too, or its gradient only.
+// In step 3 the loss is not finite, or only its gradient.
 template <bool loss_too>
 struct SkippedStep : Module {
   SkippedStep() : net(model(std::make_shared<WithState>())) {}
@@ -306,7 +308,7 @@ struct SkippedStep : Module {
 };
 
 // To name the rank, the gradient of the skipped step is computed a second time.
-TEST_F(SeamTest, ASkippedStepLeavesRandomNumbersAndBuffersAsTheyWouldBe) {
+TEST_F(SeamTest, ASkippedStepDoesNotChangeRandomNumbersAndBuffers) {
   recipe_.training.on_nonfinite = "skip";
   const auto weights_of = [&](auto module, const char* run) {
     recipe_.output = folder_.path() / run;
@@ -326,7 +328,7 @@ struct HugeGradient : Regression {
   }
 };
 
-TEST_F(SeamTest, AGradientThatOverflowsInTheSumIsBlamedOnNoRank) {
+TEST_F(SeamTest, NoRankIsBlamedForAGradientThatOverflowsInTheSum) {
   recipe_.training.precision = "fp32";
   EXPECT_THAT([&] { fit<HugeGradient>(2); },
               ThrowsMessage<Error>(HasSubstr(
@@ -334,7 +336,7 @@ TEST_F(SeamTest, AGradientThatOverflowsInTheSumIsBlamedOnNoRank) {
 }
 
 // Finite losses, and a last step that makes the weights infinite.
-TEST_F(SeamTest, WeightsThatOverflowAreNotSavedUnlessAskedFor) {
+TEST_F(SeamTest, WeightsThatOverflowAreNotSavedUnlessAllowed) {
   recipe_.training.precision = "fp32";
   recipe_.training.max_steps = 1;
   recipe_.optimizer.as<optim::AdamwOptions>().lr = 1e300;
@@ -399,7 +401,7 @@ struct WithTorchDropout : Regression {
   }
 };
 
-TEST_F(SeamTest, TorchsRandomNumbersGoOnAfterAResume) {
+TEST_F(SeamTest, TorchsRandomNumbersContinueAfterAResume) {
   recipe_.checkpoint.every = "6";
   recipe_.checkpoint.keep_last = 0;
   recipe_.track.log_every = 1;
@@ -461,7 +463,7 @@ TEST_F(SeamTest, AStepMayReduceOverTheRanks) {
   EXPECT_EQ(fit<Collective>(2).steps, 12);
 }
 
-TEST_F(SeamTest, ACollectiveThatWouldWaitForEverIsRefused) {
+TEST_F(SeamTest, ACollectiveThatWouldNeverReturnIsRefused) {
   EXPECT_THAT([&] { fit<Collective>(2, 41); },  // a last batch of one sample
               ThrowsMessage<ConfigError>(HasSubstr("too few samples for 2 ranks")));
 }
@@ -477,7 +479,7 @@ struct Planned : Regression {
   }
 };
 
-// One step by hand, for each group.
+// Compares with one step for each group, computed in the test.
 TEST_F(SeamTest, ParameterGroupsHaveTheirOwnSettings) {
   recipe_.training.max_steps = 1;
   recipe_.training.global_batch_size = 40;
@@ -516,7 +518,7 @@ struct Wrong : Regression {
   }
 };
 
-TEST_F(SeamTest, LossesThatCannotBeLearntFromAreRefused) {
+TEST_F(SeamTest, LossesThatDoNotRequireGradAreRefused) {
   const auto message = [&](auto module, const char* text) {
     EXPECT_THAT([&] { fit<decltype(module)>(2); }, ThrowsMessage<Error>(HasSubstr(text)));
   };

@@ -21,9 +21,9 @@ std::vector<ParameterGroup> combine_groups(torch::nn::Module& module, const Reci
 // determines whether there is weight decay.
 std::string describe_groups(const parallel::ModuleTensors& tensors, double lr, const std::string& optimizer);
 
-// The depth of each parameter for layer_decay, from its name in registration order: 0 for what comes before
-// the first numbered block ("encoder.layer.0."), i + 1 for block i, and one more than the last block's for
-// what follows. Empty if there are no numbered blocks.
+// The depth of each parameter for layer_decay, from its name in registration order: 0 for parameters before
+// the first numbered block ("encoder.layer.0."), i + 1 for those of block i, and the last block's depth plus
+// one for those after it. Empty if there are no numbered blocks.
 std::vector<int64_t> layer_depths(const std::vector<std::string>& names);
 
 }  // namespace stretto::trainer

@@ -16,7 +16,7 @@
 #include "stretto/optim_config/schedules.h"
 #include "stretto/trainer/api/trainer.h"
 
-// The sections parameters and optimizer.scale_lr, clipping by value, and warm-up in samples.
+// Tests the section parameters and optimizer.scale_lr, clipping by value, and warm-up in samples.
 namespace stretto::trainer {
 namespace {
 

@@ -23,17 +23,17 @@ namespace stretto {
 // Metrics of predicted classes, from a confusion matrix that is summed over all samples.
 class ClassMetric : public Metric {
  public:
-  // `values`: any of those of metrics::classification_metric(), under which they are logged after `prefix`.
-  // Labels equal to `ignore_index` are left out. Throws ConfigError for an unknown one.
+  // `values`: names of metrics::classification_metric(), which are logged with `prefix`. Labels equal to
+  // `ignore_index` are ignored. Throws ConfigError for an unknown name.
   ClassMetric(int64_t num_labels, std::vector<std::string> values, std::string prefix = "",
               int64_t ignore_index = -100);
 
-  // `predicted`: classes of an integer type, of the shape of `labels`; or scores, with a last dimension
-  // [num_labels] more, of which the largest counts. Throws ShapeError, and DataError for a class out of
+  // `predicted`: classes of an integer type, with the shape of `labels`; or scores with one more dimension
+  // [num_labels], of which the largest gives the class. Throws ShapeError, and DataError for a class out of
   // range.
   void update(const Tensor& predicted, const Tensor& labels);
 
-  // Gold label by predicted label: for metrics::confusion_table() and class_scores().
+  // Rows are gold labels and columns predicted ones: for metrics::confusion_table() and class_scores().
   metrics::Confusion confusion() const;
   Metrics compute() const override;
 
@@ -89,7 +89,7 @@ class AurocMetric : public Metric {
   std::string name_;
 };
 
-// A metric by a function of a state of any shape:
+// A metric computed by a function from a sum of any shape:
 //   metric(std::make_shared<SumMetric>(std::vector<int64_t>{2}, [](const Tensor& sum) -> Metrics {
 //     return {{"rmse", std::sqrt((sum[0] / sum[1]).item<double>())}};
 //   }))
@@ -105,7 +105,7 @@ class SumMetric : public Metric {
   std::function<Metrics(const Tensor&)> compute_;
 };
 
-// A metric by a function of the rows of all samples.
+// A metric computed by a function from the rows of all samples.
 class RowMetric : public Metric {
  public:
   // `compute` gets the rows of all samples [N, columns], float64, in no particular order.

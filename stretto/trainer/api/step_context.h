@@ -36,7 +36,7 @@ class StepContext {
   int64_t step = 0;     // optimizer steps done
   int64_t epoch = 0;
   int64_t batch_count = 0;  // samples in this rank's batch
-  // The name of the samples, in an evaluation of those that Trainer::add_validation() named; else empty.
+  // In an evaluation of samples that Trainer::add_validation() named: this name; else empty.
   std::string validation_set = {};
 
   // This rank in the group of ranks among which the global batch is divided (Axes::data), and the size of
@@ -44,7 +44,7 @@ class StepContext {
   int data_parallel_rank() const;
   int data_parallel_size() const;
 
-  // The group of these ranks, for collectives inside of a step. Every rank must make the same calls: throws
+  // The group of these ranks, for collectives inside a step. Every rank must make the same calls: throws
   // ConfigError if a rank has no samples (a batch smaller than the number of ranks) and does not run the
   // step.
   Group& data_parallel_group() const;
@@ -53,18 +53,18 @@ class StepContext {
   Tensor all_reduce(const Tensor& tensor) const;
 
   // Logs a value of this rank's batch under `name`. Trackers receive its mean over ranks and over the steps
-  // since the last record, weighted by the number of samples in the batch, and where `options` say so its
-  // mean over the epoch; in an evaluation, the mean over the whole dataset, whatever the options but weight.
-  // Throws ConfigError for names that the Trainer logs itself, and in training for options by which the value
-  // would not be recorded.
+  // since the last record, weighted by the number of samples in the batch, and its mean over the epoch if
+  // `options` request it. In an evaluation they receive the mean over the whole dataset; only the weight of
+  // `options` is used. Throws ConfigError for names that the Trainer logs itself and, in training, for
+  // options with which the value would not be recorded.
   void log(const std::string& name, double value, const LogOptions& options) const;
   void log(const std::string& name, double value, double weight) const {
     log(name, value, LogOptions{.weight = weight});
   }
   void log(const std::string& name, double value) const { log(name, value, LogOptions{}); }
 
-  // The optimizers of a module with automatic_optimization() == false, in training_step. Throws ConfigError
-  // elsewhere.
+  // The optimizers of a module with automatic_optimization() == false, for its training_step. Throws
+  // ConfigError elsewhere.
   ManualOptimization& manual() const;
   void set_manual(ManualOptimization* manual) { manual_ = manual; }
 

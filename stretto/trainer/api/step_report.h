@@ -6,7 +6,7 @@
 
 namespace stretto {
 
-// Requests to a run, carried out after the current step.
+// Requests to a run, which are handled after the current step.
 struct Requests {
   bool save = false;
   bool stop = false;      // by a signal: save and exit
@@ -34,7 +34,7 @@ struct Requests {
 // The result of one optimizer step; the same on all ranks except where noted.
 struct StepReport {
   int64_t step = 0;          // 1 after the first
-  int64_t epoch = 0;         // of the step; 0 is the first
+  int64_t epoch = 0;         // epoch of the step; 0 is the first
   double epochs = 0;         // completed after the step, with fraction
   double epochs_before = 0;  // the same before the step
   double loss = 0;           // mean over the global batch
@@ -43,10 +43,10 @@ struct StepReport {
   int64_t samples = 0;  // of the global batch
   int64_t tokens = 0;
   double seconds = 0;        // duration on this rank
-  double communication = 0;  // seconds of these that this rank spent in communication only
+  double communication = 0;  // seconds of these in which this rank only communicated
   double data_wait = 0;      // seconds of these that this rank spent on making its batches
   bool epoch_ends = false;
-  Requests requests;     // by any rank, before this step's reduction; of a rollback too
+  Requests requests;     // by any rank, before this step's reduction; also set for a rollback
   bool taken = true;     // false: it was skipped, and its loss may not be finite
   std::string rollback;  // the reason if the run must roll back; else empty
 };

@@ -26,7 +26,7 @@ class SineInputs : public data::SampleDataset {
   }
 };
 
-// A student of 3 -> 2 that imitates a teacher of 3 -> 2.
+// A student, a map of 3 to 2 values, that imitates a teacher.
 struct Imitation : Module {
   explicit Imitation(double teacher_weight)
       : student(model(std::make_shared<nn::Linear>(3, 2))),
@@ -59,7 +59,7 @@ class TeacherTest : public ::testing::Test {
     recipe_.track.progress = "off";
     recipe_.output = folder_.path() / "run";
   }
-  // The teacher begins with other weights on each rank; those of rank 0 replace them.
+  // The teacher begins with different weights on each rank; rank 0's replace them.
   Tensor train(int ranks) {
     const SineInputs inputs(24);
     comm::run_rank_threads(ranks, [&](Group& group) {

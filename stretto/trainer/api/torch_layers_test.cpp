@@ -1,4 +1,4 @@
-// Modules of torch's own layers, under the Trainer: bf16 by autocast, and buffers that each rank's forward
+// Tests modules of torch's layers under the Trainer: bf16 by autocast, and buffers that each rank's forward
 // writes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ struct DroppingRegression : NormedRegression {
   DroppingRegression() { net->register_module("dropout", torch::nn::Dropout()); }
 };
 
-// A layer of stretto::nn before one of torch's.
+// A layer of stretto::nn before a layer of torch.
 struct Mixed : torch::nn::Module {
   Mixed() {
     register_module("own", own);
@@ -103,9 +103,9 @@ class TorchLayersTest : public ::testing::Test {
     comm::run_rank_threads(ranks, [&](Group& group) {
       M module;
       const Mesh mesh = make_mesh(recipe_, group);
-      const FitResult mine = Trainer(recipe_, mesh, at::kCPU).fit(module, train, validation);
+      const FitResult rank_result = Trainer(recipe_, mesh, at::kCPU).fit(module, train, validation);
       look(group, module);
-      if (group.rank() == 0) result = mine;
+      if (group.rank() == 0) result = rank_result;
     });
     return result;
   }
@@ -165,7 +165,7 @@ TEST_F(TorchLayersTest, RunningStatisticsOfBatchNormAreThoseOfRank0) {
   EXPECT_EQ(saved().at("norm.num_batches_tracked").item<int64_t>(), 12);
 }
 
-TEST_F(TorchLayersTest, DeterministicRunsRefuseWhatDependsOnTheNumberOfRanks) {
+TEST_F(TorchLayersTest, DeterministicRunsRefuseDependenceOnTheNumberOfRanks) {
   recipe_.training.deterministic = true;
   recipe_.training.global_batch_size = 8;
   recipe_.training.batch_size = 2;

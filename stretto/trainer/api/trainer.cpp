@@ -14,7 +14,7 @@
 namespace stretto {
 namespace {
 
-// The callbacks that the recipe asks for.
+// The callbacks that the recipe selects.
 std::vector<std::shared_ptr<Callback>> callbacks_of(const Recipe& recipe) {
   std::vector<std::shared_ptr<Callback>> callbacks;
   if (recipe.early_stopping.in_use()) {

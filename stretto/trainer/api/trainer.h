@@ -20,17 +20,17 @@ enum class EvaluationStep;
 struct Evaluation;
 }  // namespace trainer
 
-// What Trainer::fit did.
+// The result of Trainer::fit.
 struct FitResult {
   int64_t steps = 0;
-  int64_t samples = 0;           // that were trained on, in this part of the run
-  int64_t total_steps = 0;       // of the run, also those that a callback left out
+  int64_t samples = 0;           // the number of samples that this part of the run trained on
+  int64_t total_steps = 0;       // of the run, including those that a callback omitted
   int64_t training_samples = 0;  // of the training set
   double seconds = 0;
   std::optional<Metrics> best;  // metrics of the epoch whose model was kept; nullopt without evaluation
   int64_t best_epoch = 0;       // 1 is the first
   int64_t best_step = 0;
-  int64_t resumed_after = 0;  // the step of the checkpoint; 0: started from the beginning
+  int64_t resumed_after = 0;  // the step of the checkpoint; 0: the run started from the beginning
   bool stopped = false;  // by a signal or training.steps_this_run, before the last step; the state was saved
   bool was_finished = false;  // the run had completed all its steps before: nothing was trained or written
   std::string ended_by;       // the reason if a callback ended the run before its last step; else empty
@@ -39,13 +39,15 @@ struct FitResult {
 // Which weights Trainer::test() and predict() use.
 struct TestOptions {
   std::filesystem::path model =
-      {};            // a folder that Module::save() wrote; empty: <output>/model, the best of the run
-  bool load = true;  // false: those that the module was constructed with. REQUIRES: no fit() has trained it
+      {};  // a folder that Module::save() wrote; empty: <output>/model, the best model of the run
+  // false: the weights with which the module was constructed. REQUIRES: no fit() has trained it
+  bool load = true;
 };
 
-// The mesh of a job that trains by `recipe`, with its batches: the ranks are arranged as the strategy asks
-// (strategy/topology.h), or as `shape`. Every rank of `world` must make it, with the same arguments.
-// Collective. Throws ConfigError where strategy, dp_shard, batch sizes or `shape` do not fit the ranks.
+// Constructs the mesh of a job that trains by `recipe`, with its batches: the ranks are arranged as the
+// strategy requires (strategy/topology.h), or as `shape`. Every rank of `world` must call it, with the same
+// arguments. Collective. Throws ConfigError if strategy, dp_shard, batch sizes or `shape` do not fit the
+// ranks.
 Mesh make_mesh(const Recipe& recipe, Group& world);
 Mesh make_mesh(const Recipe& recipe, Group& world, const MeshShape& shape);
 
@@ -53,9 +55,9 @@ Mesh make_mesh(const Recipe& recipe, Group& world, const MeshShape& shape);
 // metrics in the output folder. Every rank calls fit with the same recipe and data.
 class Trainer {
  public:
-  // The ranks of Axes::data share the global batch; those that differ on other axes only get the same
+  // The ranks of Axes::data share the global batch; those that differ only on other axes get the same
   // samples, and the module divides the work among them. A strategy that shards does so over Axes::shard.
-  // REQUIRES: `mesh` is made by make_mesh() with `recipe`; both outlive the trainer.
+  // REQUIRES: `mesh` is constructed by make_mesh() with `recipe`; both outlive the trainer.
   Trainer(const Recipe& recipe, const Mesh& mesh, at::Device device)
       : recipe_(recipe), mesh_(mesh), device_(device) {}
   Trainer(const Recipe&, Mesh&&, at::Device) = delete;
@@ -65,38 +67,38 @@ class Trainer {
   void add(std::shared_ptr<Callback> callback) { callbacks_.push_back(std::move(callback)); }
   void add(std::shared_ptr<Tracker> tracker) { trackers_.push_back(std::move(tracker)); }
 
-  // Evaluates these samples too, after those that are given to fit(). Their metrics are named
-  // "<name>/<metric>", as in "hard/accuracy", in records and wherever a metric is chosen
-  // (checkpoint.monitor); validation_step finds the name in its context. Call it before fit(), on every rank.
-  // Throws ConfigError for a name that is taken, empty or contains "/".
+  // Evaluates these samples after those that are passed to fit(). Their metrics are named "<name>/<metric>",
+  // as in "hard/accuracy", in records and in settings that select a metric (checkpoint.monitor);
+  // validation_step finds the name in its context. Call it before fit(), on every rank. Throws ConfigError
+  // for a name that is taken, empty or contains "/".
   void add_validation(const std::string& name, const data::Dataset& samples);
 
-  // Keeps another model besides <output>/model: <output>/models/<name>, the best by the metric in its name,
-  // as in "best_accuracy", "best_valid_loss" or "best_train_loss" ("best_" may be left out), among those
+  // Keeps another model besides <output>/model, in <output>/models/<name>: the best by the metric in its
+  // name, as in "best_accuracy", "best_valid_loss" or "best_train_loss" ("best_" may be omitted), among those
   // within the limits:
   //   trainer.register_model_saving("best_accuracy", {.saving_above = 0.2});
-  // Its state.json holds the metric. The same as an element of checkpoint.save_models. Call it before fit(),
-  // on every rank.
+  // Its state.json contains the metric. Equivalent to an element of checkpoint.save_models. Call it before
+  // fit(), on every rank.
   void register_model_saving(const std::string& name, const SavingLimits& limits = {}) {
     model_rules_.push_back(make_model_rule(name, limits));
   }
 
-  // `validation` may be null. Afterwards <output>/model holds the best model by checkpoint.monitor, or the
-  // last one without evaluation. Throws ConfigError, DataError, IoError, DistributedError or Error (the loss
-  // or the weights are not finite).
+  // Trains the module. `validation` may be null. Afterwards <output>/model is the best model by
+  // checkpoint.monitor, or the last one without evaluation. Throws ConfigError, DataError, IoError,
+  // DistributedError or Error (the loss or the weights are not finite).
   FitResult fit(Module& module, const data::Dataset& train, const data::Dataset* validation);
 
-  // The same with the datasets of `data`. Throws ConfigError if it has no train().
+  // Like fit() with the datasets of `data`. Throws ConfigError if it has no train().
   FitResult fit(Module& module, DataModule& data);
 
-  // Loads the weights and computes the metrics of `samples` by Module::test_step, each sample once; the same
-  // on all ranks. They are computed in fp32, or fp64 in fp64 runs. Rank 0 writes them to
+  // Loads the weights and computes the metrics of `samples` with Module::test_step, each sample once; the
+  // same on all ranks. They are computed in fp32, or fp64 in fp64 runs. Rank 0 writes them to
   // <output>/test_results.json. Collective. Throws ConfigError if there is no model.
   Metrics test(Module& module, const data::Dataset& samples, const TestOptions& options = {});
   Metrics test(Module& module, DataModule& data, const TestOptions& options = {});
 
-  // Loads the weights and returns the rows of Module::predict_step, [samples, K] float64 in dataset order: on
-  // rank 0, an undefined tensor on others. Collective. Throws ConfigError if there is no model, or
+  // Loads the weights and returns the rows of Module::predict_step, [samples, K] float64 in dataset order, on
+  // rank 0, and an undefined tensor on other ranks. Collective. Throws ConfigError if there is no model, or
   // predict_step returns no rows.
   Tensor predict(Module& module, const data::Dataset& samples, const TestOptions& options = {});
   Tensor predict(Module& module, DataModule& data, const TestOptions& options = {});

@@ -11,8 +11,8 @@
 
 namespace stretto::trainer {
 
-// Implements `checkpoint` of the recipe: when a run is saved, and what it rolls back to. All calls are
-// collective.
+// Implements `checkpoint` of the recipe: when a run is saved, and the checkpoint to which it rolls back. All
+// calls are collective.
 class Checkpoints {
  public:
   // `holds_state`: the output folder has a checkpoint of this run.

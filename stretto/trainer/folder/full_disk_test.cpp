@@ -3,7 +3,7 @@
 #include "stretto/base/files.h"
 #include "stretto/trainer/run/loop_fixture.h"
 
-// What a run leaves on a disk that fails.
+// Tests the files of a run whose disk is full.
 namespace stretto::trainer {
 namespace {
 
@@ -36,7 +36,7 @@ TEST_F(FullDisk, AFaultOnCheckpointsLeavesTheModel) {
       recipe_.output = folder_.path() / (evaluate + std::to_string(ranks));
       fit(ranks);
       const std::string expected = model(), best = model("models/best_train_loss");
-      // The folder of checkpoints, the last checkpoint, the file of one rank.
+      // The paths are the folder of checkpoints, the last checkpoint, and the file of one rank.
       for (const std::string path : {"checkpoints", "step-00000021", "rank-00001"}) {
         if (path == "rank-00001" && ranks == 1) continue;
         SCOPED_TRACE(fmt::format("{}, {} ranks, evaluated {}", path, ranks, evaluate));

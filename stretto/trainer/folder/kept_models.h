@@ -16,8 +16,9 @@
 namespace stretto::trainer {
 
 // The models that a run keeps, each the best by a metric: model/ by checkpoint.monitor, or the last weights
-// of a run without evaluations; and those of checkpoint.save_models and Trainer::register_model_saving in
-// models/<name>, with the metric in their state.json. The decisions are the same on all ranks; rank 0 writes.
+// of a run without evaluations; and the models of checkpoint.save_models and Trainer::register_model_saving
+// in models/<name>, with the metric in their state.json. The decisions are the same on all ranks; rank 0
+// writes.
 class KeptModels {
  public:
   // `folder`: null on other ranks than 0, which call neither save() nor retry() and finish(). Throws
@@ -28,15 +29,15 @@ class KeptModels {
   // Whether a model is better than before, after an evaluation; save() must then follow. NaN is never better.
   // Throws ConfigError if a metric is missing.
   bool improve(const Metrics& metrics, double train_loss, const StepReport& at);
-  // The same in a run without evaluations, for models by the training loss.
+  // Like improve(), in a run without evaluations, for models that are selected by the training loss.
   bool improve_without_evaluation(double train_loss, const StepReport& at);
-  // Whether model/ is to be saved with the last weights, since no evaluation has chosen it; true once.
+  // Whether model/ must be saved with the last weights, because no evaluation has selected it; true once.
   bool keep_last();
 
-  // Writes the models that are to be saved, and what could not be written before.
+  // Writes the models that are due, and those that could not be written before.
   void save(const ListedSource& weights);
   void retry();
-  // Ends the run: returns what ModelSaver::finish() does for each model, model/ first.
+  // Ends the run: returns the result of ModelSaver::finish() for each model, model/ first.
   std::vector<std::string> finish();
 
   bool has_further() const { return rules_.size() > 1; }
@@ -51,8 +52,8 @@ class KeptModels {
   std::optional<checkpoint_format::Score> score() const;
 
   void add_state(State& state) const;
-  // Restores what `state` holds. Models that this object has chosen are kept, because they are on disk.
-  // Otherwise a model on disk is the best one of `state`, and a model without a folder is tracked from
+  // Restores the best models from `state`. Models that this object has selected are kept, because they are on
+  // disk. Otherwise a model on disk is the best one of `state`, and a model without a folder is selected from
   // scratch. Collective.
   void resume(const State& state);
 

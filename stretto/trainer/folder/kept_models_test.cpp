@@ -51,8 +51,8 @@ TEST_F(KeptModelsTest, AResumedRunTakesOverTheBestOfTheModelsOnDisk) {
   EXPECT_FALSE(improve(with_both, 4, 0.6));
 }
 
-// Its models are on disk, and are better than those of the state before them.
-TEST_F(KeptModelsTest, ARollbackKeepsWhatWasChosenSinceThen) {
+// The models that were selected since are on disk, and are better than those of the earlier state.
+TEST_F(KeptModelsTest, ARollbackKeepsModelsThatWereSelectedSince) {
   KeptModels models = make();
   improve(models, 3, 0.5);
   const State checkpoint = state_of(models);

@@ -16,7 +16,8 @@ ModelSaver::Identity ModelSaver::identity() const {
   return {status.st_dev, status.st_ino};
 }
 
-// A folder of another identity is written to nevertheless: users look there.
+// If the folder was replaced, its new content is used nevertheless, because users expect the model at this
+// path.
 void ModelSaver::note_folder() {
   if (folder_lost_ || identity() == at_start_) return;
   folder_lost_ = true;

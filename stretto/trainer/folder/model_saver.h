@@ -13,7 +13,7 @@ namespace stretto::trainer {
 // kept in memory and written at the next opportunity. If that fails too, the run fails at its end.
 class ModelSaver {
  public:
-  // Both must outlive it. `name`: the model's folder in the run folder.
+  // `folder` and `module` must outlive it. `name`: the model's folder in the run folder.
   ModelSaver(const RunFolder& folder, const Module& module, std::string name = "model");
 
   // Writes these weights, or keeps a copy of them for retry() and logs the reason. `state`: see
@@ -23,7 +23,7 @@ class ModelSaver {
   // Writes the weights that could not be written before, if any.
   void retry();
 
-  // Writes the remaining weights at the end of the run. Returns the reason if the folder does not hold the
+  // Writes the remaining weights at the end of the run. Returns the reason if the folder does not contain the
   // model that was saved last, because it could not be written, or because the folder was removed, renamed or
   // replaced during the run; else "".
   std::string finish();

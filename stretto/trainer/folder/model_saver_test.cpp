@@ -31,13 +31,13 @@ class ModelSaverTest : public ::testing::Test {
   ModelSaver saver_ = ModelSaver(folder_, module_);
 };
 
-TEST_F(ModelSaverTest, AFullDiskIsTriedAgainWithTheWeightsOfThen) {
+TEST_F(ModelSaverTest, AfterAFullDiskTheSameWeightsAreWrittenLater) {
   saver_.save(weights_);
   weight_.fill_(2);
   {
     const file_faults::Injection full({.call = 1, .error = ENOSPC, .sticky = true, .path = "model"});
     saver_.save(weights_);
-    weight_.fill_(3);  // training goes on
+    weight_.fill_(3);  // training continues
     EXPECT_THAT(saver_.finish(), HasSubstr("the model was not saved: "));
   }
   EXPECT_EQ(saved(), 1);
@@ -46,7 +46,7 @@ TEST_F(ModelSaverTest, AFullDiskIsTriedAgainWithTheWeightsOfThen) {
   EXPECT_EQ(saver_.finish(), "");
 }
 
-TEST_F(ModelSaverTest, AFolderThatIsGoneIsNamed) {
+TEST_F(ModelSaverTest, AMissingFolderIsNamed) {
   EXPECT_EQ(saver_.finish(), "");  // nothing was saved
   saver_.save(weights_);
   std::filesystem::rename(folder_.path(), temp_.path() / "elsewhere");

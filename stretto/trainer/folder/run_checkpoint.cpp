@@ -15,7 +15,7 @@ namespace {
 
 // The checkpoint that `resume` selects.
 std::optional<checkpoint_format::Checkpoint> choose(const Recipe& recipe) {
-  const std::string& wish = recipe.resume;
+  const std::string& requested = recipe.resume;
   const std::filesystem::path folder = checkpoints_of(recipe);
   const auto mode = recipe.resume_mode();
   const std::string place = recipe.origins.label("resume");
@@ -35,26 +35,26 @@ std::optional<checkpoint_format::Checkpoint> choose(const Recipe& recipe) {
         "{}: {} holds checkpoints of an earlier run, up to step {}; resume it (resume: auto), choose another output, or remove them with `stretto checkpoints rm {} --all`",
         place, folder.string(), there.back().step, folder.string());
   }
-  if (!std::filesystem::exists(wish)) {
+  if (!std::filesystem::exists(requested)) {
     throw ConfigError("{}: {} does not exist; expected auto, true, false or the folder of a checkpoint",
-                      place, wish);
+                      place, requested);
   }
-  if (!std::filesystem::exists(std::filesystem::path(wish) / checkpoint_format::manifest_name)) {
-    const auto inside = checkpoint_format::list_checkpoints(std::filesystem::path(wish) / "checkpoints");
-    throw ConfigError("{}: {} is no checkpoint: it has no {}; {}", place, wish,
+  if (!std::filesystem::exists(std::filesystem::path(requested) / checkpoint_format::manifest_name)) {
+    const auto inside = checkpoint_format::list_checkpoints(std::filesystem::path(requested) / "checkpoints");
+    throw ConfigError("{}: {} is no checkpoint: it has no {}; {}", place, requested,
                       checkpoint_format::manifest_name,
                       inside.empty() ? "a folder checkpoints/step-<number> of a run is expected"
                                      : fmt::format("did you mean {}?", inside.back().path.string()));
   }
-  checkpoint_format::verify(wish);
-  const int64_t step = checkpoint_format::read_manifest(wish).step;
+  checkpoint_format::verify(requested);
+  const int64_t step = checkpoint_format::read_manifest(requested).step;
   const auto there = checkpoint_format::list_checkpoints(folder);
   if (!there.empty() && there.back().step > step) {  // a later `auto` would resume from those
     throw ConfigError(
         "{}: {} holds checkpoints of later steps, up to {}; choose another output, or remove them with `stretto checkpoints rm`",
         place, folder.string(), there.back().step);
   }
-  return checkpoint_format::Checkpoint{step, wish};
+  return checkpoint_format::Checkpoint{step, requested};
 }
 
 // The value of a setting as text, or "unset".
@@ -109,7 +109,7 @@ bool is_of_run(const Recipe& recipe, const std::filesystem::path& checkpoint) {
   return std::filesystem::equivalent(real.parent_path(), checkpoints_of(recipe), failed);
 }
 
-// The checkpoint that `find` returns on rank 0.
+// Opens the checkpoint that `find` returns on rank 0.
 std::unique_ptr<RunCheckpoint> open_checkpoint(
     const Recipe& recipe, const Mesh& mesh,
     const std::function<std::optional<checkpoint_format::Checkpoint>()>& find) {

@@ -17,15 +17,15 @@ std::filesystem::path checkpoints_of(const Recipe& recipe);
 // A checkpoint that the Trainer saved, as the source of the state of a run by a recipe.
 class RunCheckpoint : public StateSource {
  public:
-  // Throws DataError where another program wrote the checkpoint, and ConfigError where settings that compute
-  // differ and the recipe does not accept them. Collective.
+  // Throws DataError if another program wrote the checkpoint, and ConfigError if settings that affect results
+  // differ and the recipe does not accept that. Collective.
   RunCheckpoint(const Recipe& recipe, const Mesh& mesh, const std::filesystem::path& checkpoint);
 
   // Whether it belongs to the run in the recipe's output folder. The same on all ranks.
   bool continues_folder() const { return continues_folder_; }
 
   std::set<std::string> tensors() const override { return source_.tensors(); }
-  // The best models of another folder are not those of this run.
+  // Omits the best models of another folder, which are not this run's.
   void fill(State& state) override;
 
  private:
@@ -36,12 +36,12 @@ class RunCheckpoint : public StateSource {
 };
 
 // The checkpoint that `resume` of the recipe selects; null if the run starts from the beginning. Collective.
-// Throws ConfigError if a required checkpoint is missing, DataError if no checkpoint is valid, and as
+// Throws ConfigError if a required checkpoint is missing, DataError if no checkpoint is valid, and like
 // RunCheckpoint().
 std::unique_ptr<RunCheckpoint> find_checkpoint(const Recipe& recipe, const Mesh& mesh);
 
 // The newest checkpoint of the run in the recipe's output folder; null if there is none. Collective. Throws
-// as find_checkpoint().
+// like find_checkpoint().
 std::unique_ptr<RunCheckpoint> newest_checkpoint(const Recipe& recipe, const Mesh& mesh);
 
 }  // namespace stretto::trainer

@@ -26,8 +26,8 @@ bool RunFolder::holds_results() const {
          !checkpoint_format::list_checkpoints(path_ / "checkpoints").empty();
 }
 
-// The earlier run is moved to previous.new until it is complete there. If a call fails or the process dies,
-// the next call completes this: checkpoints are moved first, so that no run can continue with a part of the
+// Moves the earlier run to previous.new, which is renamed once it is complete. If a call fails or the process
+// dies, the next call continues: checkpoints are moved first, so that no run can continue with a part of the
 // files.
 void RunFolder::set_aside(bool keep) const {
   for (const char* name :
@@ -37,7 +37,7 @@ void RunFolder::set_aside(bool keep) const {
     const std::filesystem::path file = path_ / name;
     if (!std::filesystem::exists(file)) continue;
     if (!keep) {
-      remove_folder(file);  // these functions take files too
+      remove_folder(file);  // remove_folder() also removes files
       continue;
     }
     make_folders(previous_);

@@ -8,7 +8,7 @@
 
 namespace stretto::trainer {
 
-// What becomes of the files of an earlier run in the folder of a new one.
+// What is done with the files of an earlier run in the folder of a new one.
 enum class EarlierFiles {
   continued,  // they are of the same run
   kept,       // in previous-1/, previous-2/ and so on
@@ -25,8 +25,8 @@ class RunFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path model() const { return path_ / "model"; }
 
-  // Called when the run takes its first step; before, nothing in the folder changes. Writes config.yaml. The
-  // files of an earlier run are config.yaml, metrics, results, models and checkpoints; where they include
+  // Called when the run takes its first step; before that, nothing in the folder changes. Writes config.yaml.
+  // The files of an earlier run are config.yaml, metrics, results, models and checkpoints; if they include
   // neither a model nor a checkpoint, they are removed instead of kept.
   void begin_run(const std::string& config, EarlierFiles earlier) const;
 

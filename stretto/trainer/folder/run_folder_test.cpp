@@ -27,7 +27,7 @@ void make_run(const std::filesystem::path& folder, const std::string& content) {
   }
 }
 
-// The folders, of those where the files of an earlier run may be, that hold `name` of that run.
+// Returns the folders that contain `name` of an earlier run.
 std::string places_of(const std::filesystem::path& folder, const char* name) {
   std::string places;
   for (const char* place : {".", "previous.new", "previous-1", "previous-2", "previous-3"}) {
@@ -37,8 +37,8 @@ std::string places_of(const std::filesystem::path& folder, const char* name) {
   return places;
 }
 
-// `begin` is called with a fault in a folder with a finished run. Whatever happens, no file of that run is
-// lost, and the next start moves all of them.
+// Calls `begin` with each fault in a folder with a finished run. No file of that run may be lost, and the
+// next start must move all of them.
 void expect_earlier_run_kept(const std::function<void(const RunFolder&)>& begin) {
   const TempFolder temporary;
   const std::filesystem::path path = temporary.path() / "run";
@@ -56,7 +56,7 @@ void expect_earlier_run_kept(const std::function<void(const RunFolder&)>& begin)
   EXPECT_FALSE(std::filesystem::exists(path / "previous-3"));
 }
 
-TEST(RunFolder, AnEarlierRunIsSetAsideWhole) {
+TEST(RunFolder, AnEarlierRunIsMovedCompletely) {
   int64_t faults = 0;
   for (bool hit = true; hit; ++faults) {
     expect_earlier_run_kept([&](const RunFolder& folder) {
@@ -72,7 +72,7 @@ TEST(RunFolder, AnEarlierRunIsSetAsideWhole) {
   EXPECT_GT(faults, 20);
 }
 
-TEST(RunFolderDeathTest, AnEarlierRunIsSetAsideWhole) {
+TEST(RunFolderDeathTest, AnEarlierRunIsMovedCompletely) {
   using file_faults::Effect;
   for (const Effect effect : {Effect::kill_before, Effect::kill_after}) {
     int64_t call = 1;
@@ -107,7 +107,7 @@ TEST(RunFolder, ARunWithAModelOrCheckpointsIsKept) {
   }
 }
 
-// A start was interrupted, and then its checkpoints were moved back by hand.
+// A start was interrupted, and then its checkpoints were moved back manually.
 TEST(RunFolder, ARunThatContinuesKeepsWhatWasBeingSetAside) {
   const TempFolder temporary;
   make_run(temporary.path() / "previous.new", "earlier");

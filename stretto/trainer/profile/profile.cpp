@@ -27,32 +27,32 @@ constexpr std::chrono::duration<double> seconds_per_shape{0.03};
 constexpr int rounds_per_shape = 10;
 
 // The inputs of an operator that are multiplied: [.., m, k] and [.., k, n].
-struct Product {
+struct MatmulOperator {
   const char* name;
   size_t left, right;
 };
-constexpr std::array<Product, 7> products = {{{"aten::mm", 0, 1},
-                                              {"aten::bmm", 0, 1},
-                                              {"aten::addmm", 1, 2},
-                                              {"aten::addmm_", 1, 2},
-                                              {"aten::baddbmm", 1, 2},
-                                              {"aten::baddbmm_", 1, 2},
-                                              {"aten::mkldnn_linear", 0, 1}}};
+constexpr std::array<MatmulOperator, 7> matmul_operators = {{{"aten::mm", 0, 1},
+                                                             {"aten::bmm", 0, 1},
+                                                             {"aten::addmm", 1, 2},
+                                                             {"aten::addmm_", 1, 2},
+                                                             {"aten::baddbmm", 1, 2},
+                                                             {"aten::baddbmm_", 1, 2},
+                                                             {"aten::mkldnn_linear", 0, 1}}};
 
-// The products among the events, without those within another product.
-std::vector<const TimedEvent*> outermost_products(std::span<const TimedEvent> events) {
-  std::vector<const TimedEvent*> products;
+// Returns the matmuls among the events, without those within another matmul.
+std::vector<const TimedEvent*> outermost_matmuls(std::span<const TimedEvent> events) {
+  std::vector<const TimedEvent*> matmuls;
   for (const TimedEvent& event : events) {
-    if (event.operations > 0) products.push_back(&event);
+    if (event.operations > 0) matmuls.push_back(&event);
   }
-  std::ranges::sort(products, [](const TimedEvent* a, const TimedEvent* b) {
+  std::ranges::sort(matmuls, [](const TimedEvent* a, const TimedEvent* b) {
     return std::tuple(a->thread, a->start, -a->seconds) < std::tuple(b->thread, b->start, -b->seconds);
   });
   std::vector<const TimedEvent*> outermost;
-  for (const TimedEvent* product : products) {
-    const bool nested = !outermost.empty() && outermost.back()->thread == product->thread &&
-                        product->start < outermost.back()->start + outermost.back()->seconds;
-    if (!nested) outermost.push_back(product);
+  for (const TimedEvent* matmul : matmuls) {
+    const bool nested = !outermost.empty() && outermost.back()->thread == matmul->thread &&
+                        matmul->start < outermost.back()->start + outermost.back()->seconds;
+    if (!nested) outermost.push_back(matmul);
   }
   return outermost;
 }
@@ -67,38 +67,38 @@ double seconds_of(std::span<const TimedEvent> events, std::string_view name) {
 
 }  // namespace
 
-std::optional<kernels::MatmulShape> layer_product(std::string_view name,
-                                                  std::span<const std::vector<int64_t>> shapes,
-                                                  std::string_view dtype) {
+std::optional<kernels::MatmulShape> layer_matmul(std::string_view name,
+                                                 std::span<const std::vector<int64_t>> shapes,
+                                                 std::string_view dtype) {
   const auto role = std::ranges::find(kernels::all_matmul_roles, name, [](kernels::MatmulRole one) {
     return std::string_view(kernels::matmul_event(one));
   });
   if (role == kernels::all_matmul_roles.end() || shapes.size() < 2) return std::nullopt;
   if (shapes[0].size() != 2 || shapes[1].size() != 2) return std::nullopt;
   const int64_t m = shapes[0][0], k = shapes[0][1], n = shapes[1][1];
-  kernels::MatmulShape product = {.role = *role, .dtype = at::kFloat};
-  if (dtype == "c10::BFloat16") product.dtype = at::kBFloat16;
-  if (dtype == "double") product.dtype = at::kDouble;
+  kernels::MatmulShape matmul = {.role = *role, .dtype = at::kFloat};
+  if (dtype == "c10::BFloat16") matmul.dtype = at::kBFloat16;
+  if (dtype == "double") matmul.dtype = at::kDouble;
   switch (*role) {
     case kernels::MatmulRole::forward:
-      product.rows = m, product.in = k, product.out = n;
+      matmul.rows = m, matmul.in = k, matmul.out = n;
       break;
     case kernels::MatmulRole::input_gradient:
-      product.rows = m, product.in = n, product.out = k;
+      matmul.rows = m, matmul.in = n, matmul.out = k;
       break;
     case kernels::MatmulRole::weight_gradient:
-      product.rows = k, product.in = n, product.out = m;
+      matmul.rows = k, matmul.in = n, matmul.out = m;
       break;
   }
-  return product;
+  return matmul;
 }
 
-double product_operations(std::string_view name, std::span<const std::vector<int64_t>> shapes) {
-  const auto product =
-      std::ranges::find(products, name, [](const Product& one) { return std::string_view(one.name); });
-  if (product == products.end() || shapes.size() <= product->right) return 0;
-  const auto& left = shapes[product->left];
-  const auto& right = shapes[product->right];
+double matmul_operations(std::string_view name, std::span<const std::vector<int64_t>> shapes) {
+  const auto matmul = std::ranges::find(matmul_operators, name,
+                                        [](const MatmulOperator& one) { return std::string_view(one.name); });
+  if (matmul == matmul_operators.end() || shapes.size() <= matmul->right) return 0;
+  const auto& left = shapes[matmul->left];
+  const auto& right = shapes[matmul->right];
   if (left.size() < 2 || right.size() < 2) return 0;
   double operations = 2.0 * static_cast<double>(right[right.size() - 1]);
   for (const int64_t extent : left) operations *= static_cast<double>(extent);
@@ -120,36 +120,36 @@ Profile summarise(std::span<const TimedEvent> events, int64_t steps, double seco
   }
   profile.rows.push_back({"other", rest / count});
   double operations = 0;
-  for (const TimedEvent* event : outermost_products(events)) {
-    profile.product_seconds += event->seconds / count;
+  for (const TimedEvent* event : outermost_matmuls(events)) {
+    profile.matmul_seconds += event->seconds / count;
     operations += event->operations / count;
-    if (event->product) {
-      profile.layer_products[*event->product] += 1;
+    if (event->matmul) {
+      profile.layer_matmuls[*event->matmul] += 1;
     } else {
-      profile.other_product_seconds += event->seconds / count;
+      profile.other_matmul_seconds += event->seconds / count;
     }
   }
-  if (profile.product_seconds > 0) profile.product_rate = operations / profile.product_seconds;
+  if (profile.matmul_seconds > 0) profile.matmul_rate = operations / profile.matmul_seconds;
   return profile;
 }
 
-ProductFloor measure_floor(const Profile& profile) {
-  ProductFloor floor;
-  for (const auto& [shape, count] : profile.layer_products) {
+MatmulFloor measure_floor(const Profile& profile) {
+  MatmulFloor floor;
+  for (const auto& [shape, count] : profile.layer_matmuls) {
     const auto times = kernels::time_matmul(shape, rounds_per_shape, seconds_per_shape);
     const auto best = std::ranges::min_element(times, {}, &kernels::MatmulTime::seconds);
     floor.seconds += best->seconds * static_cast<double>(count) / static_cast<double>(profile.steps);
     for (const kernels::MatmulTime& time : times) {
-      ProductFloor::Rate& rate = floor.rates[{shape.role, time.library}];
+      MatmulFloor::Rate& rate = floor.rates[{shape.role, time.library}];
       rate.operations += shape.operations() * static_cast<double>(count);
       rate.seconds += time.seconds * static_cast<double>(count);
     }
   }
-  floor.seconds += profile.other_product_seconds;
+  floor.seconds += profile.other_matmul_seconds;
   return floor;
 }
 
-std::string to_text(const ProductFloor& floor, double step_seconds) {
+std::string to_text(const MatmulFloor& floor, double step_seconds) {
   std::string text;
   for (const kernels::MatmulRole role : kernels::all_matmul_roles) {
     std::string line;
@@ -162,7 +162,7 @@ std::string to_text(const ProductFloor& floor, double step_seconds) {
   }
   if (floor.seconds > 0) {
     text += fmt::format(
-        "floor {:.2f} ms: the matrix products alone, by the fastest library; the step takes {:.2f} times as long\n",
+        "floor {:.2f} ms: the matmuls alone, by the fastest library; the step takes {:.2f} times as long\n",
         1e3 * floor.seconds, step_seconds / floor.seconds);
   }
   return text;
@@ -177,10 +177,10 @@ std::string to_text(const Profile& profile, double peak) {
   };
   for (const auto& [name, seconds] : profile.rows) row(name, seconds);
   row("step", profile.step_seconds);
-  row("matrix products (of the above)", profile.product_seconds);
-  text += fmt::format("matrix products run at {:.0f} GFLOP/s", profile.product_rate / 1e9);
+  row("matmuls (of the above)", profile.matmul_seconds);
+  text += fmt::format("matmuls run at {:.0f} GFLOP/s", profile.matmul_rate / 1e9);
   if (peak > 0)
-    text += fmt::format(", {:.0f} % of the peak of {:.0f}", 100 * profile.product_rate / peak, peak / 1e9);
+    text += fmt::format(", {:.0f} % of the peak of {:.0f}", 100 * profile.matmul_rate / peak, peak / 1e9);
   return text + "\n";
 }
 

@@ -15,21 +15,21 @@ namespace stretto::trainer {
 struct TimedEvent {
   std::string name;
   double seconds = 0;
-  double operations = 0;                                       // floating-point operations of matrix products
-  std::optional<kernels::MatmulShape> product = std::nullopt;  // of a product of stretto's layers
+  double operations = 0;                                      // floating-point operations of a matmul
+  std::optional<kernels::MatmulShape> matmul = std::nullopt;  // of a matmul of stretto's layers
   uint64_t thread = 0;
-  double start = 0;  // seconds after some moment
+  double start = 0;  // seconds after an arbitrary moment
 };
 
-// The product of stretto's layers that an event of this name recorded, from the shapes and the type of its
+// The matmul of stretto's layers that an event of this name recorded, from the shapes and the dtype of its
 // operands; nullopt for other events.
-std::optional<kernels::MatmulShape> layer_product(std::string_view name,
-                                                  std::span<const std::vector<int64_t>> shapes,
-                                                  std::string_view dtype);
+std::optional<kernels::MatmulShape> layer_matmul(std::string_view name,
+                                                 std::span<const std::vector<int64_t>> shapes,
+                                                 std::string_view dtype);
 
-// 2 m k n of the matrix product that the ATen operator `name` computes from inputs of these shapes; 0 for
-// other operators.
-double product_operations(std::string_view name, std::span<const std::vector<int64_t>> shapes);
+// The number of operations, 2 m k n, of the matmul that the ATen operator `name` computes from inputs of
+// these shapes; 0 for other operators.
+double matmul_operations(std::string_view name, std::span<const std::vector<int64_t>> shapes);
 
 // How the time of `steps` steps is distributed.
 struct Profile {
@@ -39,32 +39,33 @@ struct Profile {
   };
   int64_t steps = 0;
   double step_seconds = 0;
-  std::vector<Row> rows;       // disjoint; the last one is the time outside of all phases
-  double product_seconds = 0;  // per step in matrix products, within the phases above
-  double product_rate = 0;     // their operations per second
+  std::vector<Row> rows;      // disjoint; the last one is the time outside all phases
+  double matmul_seconds = 0;  // per step in matmuls, within the phases above
+  double matmul_rate = 0;     // their operations per second
   std::map<kernels::MatmulShape, int64_t>
-      layer_products;                // of stretto's layers, and how many of each in all steps
-  double other_product_seconds = 0;  // per step, in products of other layers
+      layer_matmuls;                // matmuls of stretto's layers, and their numbers in all steps
+  double other_matmul_seconds = 0;  // per step, in other matmuls
 };
 
-// Operators that a product of stretto's layers calls are counted once, as that product. REQUIRES: steps > 0.
+// Summarises the events of `steps` steps. Operators that a matmul of stretto's layers calls are counted once,
+// as that matmul. REQUIRES: steps > 0.
 Profile summarise(std::span<const TimedEvent> events, int64_t steps, double seconds);
 
-// The time that the products of a step take alone, each by the library that is fastest for its shape: what
-// remains if everything else takes no time.
-struct ProductFloor {
-  double seconds = 0;  // per step; products of other layers count as they were recorded
+// The time that the matmuls of a step take, each by the fastest library for its shape: a lower bound for the
+// step.
+struct MatmulFloor {
+  double seconds = 0;  // per step; matmuls of other layers count as recorded
   struct Rate {
     double operations = 0, seconds = 0;
   };
   std::map<std::pair<kernels::MatmulRole, kernels::MatmulLibrary>, Rate> rates;  // over all shapes
 };
 
-// Times the profile's products by each usable library: some milliseconds per shape.
-ProductFloor measure_floor(const Profile& profile);
-std::string to_text(const ProductFloor& floor, double step_seconds);
+// Times the profile's matmuls by each usable library, in some milliseconds per shape.
+MatmulFloor measure_floor(const Profile& profile);
+std::string to_text(const MatmulFloor& floor, double step_seconds);
 
-// The profile as a text table. `peak`: peak operations per second of the rank's cores; 0 where it is unknown.
+// Formats the profile as a table. `peak`: peak operations per second of the rank's cores; 0 if unknown.
 std::string to_text(const Profile& profile, double peak);
 
 }  // namespace stretto::trainer

@@ -22,45 +22,45 @@ TEST(Profile, PhasesAreDisjointAndAddUpToTheStep) {
   EXPECT_DOUBLE_EQ(profile.step_seconds, 2.5);
   EXPECT_DOUBLE_EQ(profile.rows[1].seconds, 1);
   EXPECT_DOUBLE_EQ(profile.rows[2].seconds, 0.75) << "without the reductions that are started in it";
-  EXPECT_DOUBLE_EQ(profile.product_rate, 2e10);
+  EXPECT_DOUBLE_EQ(profile.matmul_rate, 2e10);
   const std::string text = to_text(profile, 4e10);
   EXPECT_THAT(text, HasSubstr("20 GFLOP/s, 50 % of the peak of 40"));
   EXPECT_THAT(text, HasSubstr("waiting for communication            125.00    5.0 %"));
 }
 
-TEST(Profile, OperatorsWithinAProductAreCountedOnce) {
+TEST(Profile, OperatorsWithinAMatmulAreCountedOnce) {
   const kernels::MatmulShape shape = {kernels::MatmulRole::forward, at::kFloat, 3, 4, 5};
-  const TimedEvent product = {"stretto::forward_product", 0.5, shape.operations(), shape, 1, 10};
+  const TimedEvent matmul = {"stretto::forward_matmul", 0.5, shape.operations(), shape, 1, 10};
   const std::vector<TimedEvent> events = {{"aten::mm", 0.4, shape.operations(), {}, 1, 10.05},
-                                          product,
+                                          matmul,
                                           {"aten::mm", 0.4, shape.operations(), {}, 2, 10.05},
                                           {"aten::mm", 0.3, shape.operations(), {}, 1, 10.6}};
   const Profile profile = summarise(events, 1, 5);
-  EXPECT_DOUBLE_EQ(profile.product_seconds, 0.5 + 0.4 + 0.3);
-  EXPECT_DOUBLE_EQ(profile.other_product_seconds, 0.4 + 0.3);
-  EXPECT_EQ(profile.layer_products, (std::map<kernels::MatmulShape, int64_t>{{shape, 1}}));
+  EXPECT_DOUBLE_EQ(profile.matmul_seconds, 0.5 + 0.4 + 0.3);
+  EXPECT_DOUBLE_EQ(profile.other_matmul_seconds, 0.4 + 0.3);
+  EXPECT_EQ(profile.layer_matmuls, (std::map<kernels::MatmulShape, int64_t>{{shape, 1}}));
 }
 
-TEST(Profile, ProductsOfLayersAreKnownByTheirOperands) {
+TEST(Profile, MatmulsOfLayersAreRecognisedByTheirOperands) {
   const std::vector<std::vector<int64_t>> forward = {{3, 4}, {4, 5}}, input = {{3, 5}, {5, 4}},
                                           weight = {{5, 3}, {3, 4}};
   using kernels::MatmulRole;
   using kernels::MatmulShape;
-  EXPECT_EQ(layer_product("stretto::forward_product", forward, "float"),
+  EXPECT_EQ(layer_matmul("stretto::forward_matmul", forward, "float"),
             (MatmulShape{MatmulRole::forward, at::kFloat, 3, 4, 5}));
-  EXPECT_EQ(layer_product("stretto::input_gradient_product", input, "c10::BFloat16"),
+  EXPECT_EQ(layer_matmul("stretto::input_gradient_matmul", input, "c10::BFloat16"),
             (MatmulShape{MatmulRole::input_gradient, at::kBFloat16, 3, 4, 5}));
-  EXPECT_EQ(layer_product("stretto::weight_gradient_product", weight, "float"),
+  EXPECT_EQ(layer_matmul("stretto::weight_gradient_matmul", weight, "float"),
             (MatmulShape{MatmulRole::weight_gradient, at::kFloat, 3, 4, 5}));
-  EXPECT_EQ(layer_product("aten::mm", forward, "float"), std::nullopt);
+  EXPECT_EQ(layer_matmul("aten::mm", forward, "float"), std::nullopt);
 }
 
-TEST(Profile, TheFloorIsTheTimeOfTheProductsAlone) {
+TEST(Profile, TheFloorIsTheTimeOfTheMatmulsAlone) {
   Profile profile;
   profile.steps = 2;
-  profile.layer_products = {{{kernels::MatmulRole::forward, at::kFloat, 64, 64, 64}, 4}};
-  profile.other_product_seconds = 0.25;
-  const ProductFloor floor = measure_floor(profile);
+  profile.layer_matmuls = {{{kernels::MatmulRole::forward, at::kFloat, 64, 64, 64}, 4}};
+  profile.other_matmul_seconds = 0.25;
+  const MatmulFloor floor = measure_floor(profile);
   const auto& aten = floor.rates.at({kernels::MatmulRole::forward, kernels::MatmulLibrary::aten});
   EXPECT_EQ(aten.operations, 4 * 2.0 * 64 * 64 * 64);
   EXPECT_GT(floor.seconds, 0.25);
@@ -73,17 +73,17 @@ TEST(Profile, TheFloorIsTheTimeOfTheProductsAlone) {
   EXPECT_THAT(
       text,
       HasSubstr(
-          "floor 100.00 ms: the matrix products alone, by the fastest library; the step takes 1.50 times as long"));
+          "floor 100.00 ms: the matmuls alone, by the fastest library; the step takes 1.50 times as long"));
 }
 
-TEST(Profile, OperationsOfProducts) {
+TEST(Profile, OperationsOfMatmuls) {
   const std::vector<std::vector<int64_t>> two = {{3, 4}, {4, 5}}, three = {{5}, {3, 4}, {4, 5}},
                                           batched = {{2, 3, 4}, {2, 4, 5}};
-  EXPECT_EQ(product_operations("aten::mm", two), 2 * 3 * 4 * 5);
-  EXPECT_EQ(product_operations("aten::addmm", three), 2 * 3 * 4 * 5);
-  EXPECT_EQ(product_operations("aten::bmm", batched), 2 * 2 * 3 * 4 * 5);
-  EXPECT_EQ(product_operations("aten::add", two), 0);
-  EXPECT_EQ(product_operations("aten::addmm", two), 0) << "an input is missing";
+  EXPECT_EQ(matmul_operations("aten::mm", two), 2 * 3 * 4 * 5);
+  EXPECT_EQ(matmul_operations("aten::addmm", three), 2 * 3 * 4 * 5);
+  EXPECT_EQ(matmul_operations("aten::bmm", batched), 2 * 2 * 3 * 4 * 5);
+  EXPECT_EQ(matmul_operations("aten::add", two), 0);
+  EXPECT_EQ(matmul_operations("aten::addmm", two), 0) << "an input is missing";
 }
 
 }  // namespace

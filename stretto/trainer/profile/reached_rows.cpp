@@ -73,7 +73,7 @@ class ReachedRows::Table : public nn::RowObserver {
     return both;
   }
 
-  // The elements in pages that hold one of `rows`.
+  // The number of elements in pages that contain one of `rows`.
   int64_t elements(const Rows& rows) const {
     int64_t pages = 0, counted = 0;  // all pages before `counted`
     for (int64_t row = 0; row < std::ssize(rows); ++row) {

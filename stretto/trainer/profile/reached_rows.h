@@ -15,12 +15,12 @@ class Dataset;
 
 namespace stretto::trainer {
 
-// The rows of sparse tables (nn::Embedding) that get gradients. Where tables are stepped by rows, pages of
-// gradients and optimizer state without such a row are never written, and take no memory.
+// The rows of sparse tables (nn::Embedding) that get gradients. If tables are stepped by rows, pages of
+// gradients and optimizer state without such a row are never written and take no memory.
 class ReachedRows {
  public:
-  // Observes the lookups in the tables among `parameters` (collect_tensors), as the engine does, from now
-  // until it is destroyed. REQUIRES: an engine holds the parameters. element_bytes: of a gradient.
+  // Observes the lookups in the tables among `parameters` (collect_tensors), like the engine, for its
+  // lifetime. REQUIRES: an engine owns the parameters. element_bytes: the size of a gradient's element.
   ReachedRows(std::span<const parallel::NamedParameter> parameters, int64_t element_bytes);
   ~ReachedRows();
   ReachedRows(const ReachedRows&) = delete;
@@ -29,8 +29,8 @@ class ReachedRows {
   // Elements of the tables in pages with a row that has been looked up.
   int64_t elements() const;
 
-  // The same after a run over these samples too. Their "input_ids" name the rows; a table in which other rows
-  // have been looked up is taken to be reached whole.
+  // The number of elements after a run over these samples as well. Their "input_ids" are the rows; if other
+  // rows of a table have been looked up, the whole table counts.
   int64_t elements_after(const data::Dataset& dataset, std::span<const int64_t> samples) const;
 
  private:

@@ -29,7 +29,7 @@ class Names : public data::SampleDataset {
   std::string key_;
 };
 
-// A table that an engine holds.
+// A table that an engine owns.
 struct Trained {
   explicit Trained(Group& group) : mesh(parallel::mesh_of(group)) {
     table = root.register_module("table", std::make_shared<nn::Embedding>(rows, width, /*sparse=*/true));
@@ -68,7 +68,7 @@ TEST(ReachedRows, AreCountedByPages) {
   });
 }
 
-// The engine still learns which rows it must step.
+// The engine is still notified of the rows that it must step.
 TEST(ReachedRows, ObserveBesidesTheEngine) {
   comm::run_rank_threads(1, [](Group& group) {
     Trained trained(group);

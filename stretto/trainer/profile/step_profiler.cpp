@@ -51,10 +51,10 @@ void StepProfiler::step_end(FitContext&, const StepReport&) {
         .start =
             static_cast<double>(static_cast<int64_t>(event.startNs() - recorded->trace_start_ns())) * 1e-9};
     if (event.hasShapes()) {
-      timed.product =
-          layer_product(timed.name, event.shapes(), event.dtypes().empty() ? "" : event.dtypes()[0]);
+      timed.matmul =
+          layer_matmul(timed.name, event.shapes(), event.dtypes().empty() ? "" : event.dtypes()[0]);
       timed.operations =
-          timed.product ? timed.product->operations() : product_operations(timed.name, event.shapes());
+          timed.matmul ? timed.matmul->operations() : matmul_operations(timed.name, event.shapes());
     }
     events.push_back(std::move(timed));
   }

@@ -4,9 +4,9 @@
 
 namespace stretto::trainer {
 
-void LoggedSteps::add(const LoggedWindows& mine, const StepTotals& totals) {
-  windows_.record.add(mine.record);
-  windows_.epoch.add(mine.epoch);
+void LoggedSteps::add(const LoggedWindows& local, const StepTotals& totals) {
+  windows_.record.add(local.record);
+  windows_.epoch.add(local.epoch);
   is_logged_ |= totals.logged;
   is_logged_in_epoch_ |= totals.logged_in_epoch;
 }

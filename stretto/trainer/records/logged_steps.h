@@ -8,14 +8,14 @@ namespace stretto::trainer {
 
 struct StepTotals;
 
-// What the steps of a run have logged: the values since the last record, and those since the epoch began.
+// The values that the steps of a run have logged: since the last record, and since the epoch began.
 class LoggedSteps {
  public:
   // `mesh` must outlive it.
   explicit LoggedSteps(const Mesh& mesh) : mesh_(mesh) {}
 
-  // Adds what a step logged on this rank. `totals`: of all ranks in that step.
-  void add(const LoggedWindows& mine, const StepTotals& totals);
+  // Adds the values that a step logged on this rank. `totals`: of all ranks in that step.
+  void add(const LoggedWindows& local, const StepTotals& totals);
 
   // Whether there are values of the epoch. The same on all ranks.
   bool has_epoch_values() const { return is_logged_in_epoch_; }

@@ -51,7 +51,7 @@ struct LoggedMeans {
   std::set<std::string> hidden;
 };
 
-// What the steps of a run have logged: since the last record, and since the epoch began.
+// The values that the steps of a run have logged: since the last record, and since the epoch began.
 struct LoggedWindows {
   LoggedValues record;
   LoggedValues epoch;

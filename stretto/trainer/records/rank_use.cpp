@@ -19,9 +19,9 @@ double resident_mib() {
 
 }  // namespace
 
-Metrics gather_rank_use(const Mesh& mesh, const RankUse& mine) {
+Metrics gather_rank_use(const Mesh& mesh, const RankUse& local) {
   using Numbers = std::array<double, 4>;
-  const Numbers numbers = {mine.seconds, mine.communication, resident_mib(), mine.data_wait};
+  const Numbers numbers = {local.seconds, local.communication, resident_mib(), local.data_wait};
   const auto all =
       mesh.world().all_gather_bytes({reinterpret_cast<const char*>(numbers.data()), sizeof numbers});
   if (mesh.world().rank() != 0) return {};

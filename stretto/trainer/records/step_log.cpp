@@ -15,7 +15,7 @@ track::Trackers make_trackers(const Recipe& recipe, int rank,
     trackers.add(
         std::make_shared<track::Progress>(track::Progress::choose(display == ProgressDisplay::automatic)));
   trackers.add(std::make_shared<track::StatusFile>(recipe.output / "progress.json"));
-  // First metrics.jsonl, from which others take the records.
+  // metrics.jsonl comes first, because other trackers read records from it.
   std::vector<std::string> names = recipe.track.trackers;
   std::erase(names, "jsonl");
   if (!recipe.training.fast_dev_run) names.insert(names.begin(), "jsonl");

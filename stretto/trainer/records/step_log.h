@@ -45,8 +45,8 @@ class StepLog {
   // Whether steps were taken since the last record.
   bool pending() const { return loss_.weight > 0; }
 
-  // Writes the record of the steps since the last one, with the values `logged` by the module, of which the
-  // progress line does not show those that are `hidden`. Collective.
+  // Writes the record of the steps since the last one, with the values `logged` by the module; the progress
+  // line does not show those that are `hidden`. Collective.
   void write(const StepReport& report, const LoggedMeans& logged);
   void write_evaluation(const StepReport& at, const Metrics& metrics);
 
@@ -69,7 +69,7 @@ class StepLog {
   WeightedMean loss_;  // of the steps since the last record; NaN: all were skipped
   RankUse use_;
   LoggedMeans logged_;  // of the last record
-  Metrics rank_use_;    // the same
+  Metrics rank_use_;    // of the last record
 };
 
 }  // namespace stretto::trainer

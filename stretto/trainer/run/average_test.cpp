@@ -51,7 +51,7 @@ struct BlockTask : Module {
   std::shared_ptr<TwoBlocks> net;
 };
 
-// The average of the weights, computed by hand from those after each step.
+// The average of the weights, computed in the test from the weights after each step.
 class AverageByHand : public Callback {
  public:
   AverageByHand(double decay, bool warmup) : decay_(decay), warmup_(warmup) {}
@@ -95,8 +95,8 @@ class AverageTest : public ::testing::Test {
       const Mesh mesh = make_mesh(recipe_, group);
       Trainer trainer(recipe_, mesh, at::kCPU);
       if (callback != nullptr) trainer.add(callback);
-      const FitResult mine = trainer.fit(task, samples, &validation);
-      if (group.rank() == 0) result = mine;
+      const FitResult rank_result = trainer.fit(task, samples, &validation);
+      if (group.rank() == 0) result = rank_result;
     });
     return result;
   }
@@ -122,7 +122,7 @@ class AverageTest : public ::testing::Test {
   Recipe recipe_;
 };
 
-TEST_F(AverageTest, IsThatOfTheWeightsAfterEachStep) {
+TEST_F(AverageTest, AveragesTheWeightsAfterEachStep) {
   recipe_.evaluate.every = "never";  // the model is that of the end
   for (const bool warmup : {false, true}) {
     recipe_.ema.warmup = warmup;
@@ -134,7 +134,7 @@ TEST_F(AverageTest, IsThatOfTheWeightsAfterEachStep) {
   }
 }
 
-// Evaluations use the average and leave the training as it is, to the bit; also with a bf16 copy of the
+// Evaluations use the average and do not change the training in any bit, also with a bf16 copy of the
 // weights.
 TEST_F(AverageTest, DoesNotChangeTheTraining) {
   for (const char* precision : {"fp64", "bf16"}) {
@@ -159,8 +159,8 @@ TEST_F(AverageTest, DoesNotChangeTheTraining) {
 class AverageUnderStrategies : public AverageTest,
                                public ::testing::WithParamInterface<std::tuple<std::string, int, bool>> {};
 
-// Every strategy has the same average, and a run in parts that of the whole run, bit for bit.
-TEST_P(AverageUnderStrategies, IsTheSame) {
+// Every strategy has the same average, and a run in parts has that of the whole run, bit for bit.
+TEST_P(AverageUnderStrategies, IsEqual) {
   train();
   const NamedTensors expected = saved();
   const auto& [strategy, ranks, shared] = GetParam();

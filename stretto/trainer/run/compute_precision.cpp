@@ -18,7 +18,7 @@ ComputePrecision compute_precision(const torch::nn::Module& module, Precision pr
 std::string describe_precision(Precision precision, const ComputePrecision& compute, at::Device device) {
   const bool widened = precision == Precision::bf16 && device.is_cpu() && !nn::cpu_has_bf16();
   return std::string(name_of(precision)) + (compute.autocast ? " (autocast)" : "") +
-         (widened ? " (this CPU has no bf16 instructions: products are computed in fp32 and rounded)" : "");
+         (widened ? " (this CPU has no bf16 instructions: matmuls are computed in fp32 and rounded)" : "");
 }
 
 ComputeCopies::ComputeCopies(torch::nn::Module& module, const ComputePrecision& compute) {

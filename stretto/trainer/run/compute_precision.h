@@ -13,19 +13,20 @@ namespace stretto::trainer {
 
 // How a module's forward computes in the precision of a run.
 struct ComputePrecision {
-  Precision parameters;                    // of those that forward reads; bf16: a copy of fp32 master weights
-  std::optional<at::ScalarType> autocast;  // what torch's operators cast their inputs to
+  // the dtype of the parameters that forward reads; bf16: a copy of fp32 master weights
+  Precision parameters;
+  std::optional<at::ScalarType> autocast;  // the dtype to which torch's operators cast their inputs
 };
 
 // Layers of stretto::nn compute in the dtype of their parameters: bf16 gives them a bf16 copy. Modules
 // without such layers keep fp32 parameters and compute under autocast; modules with both kinds have both.
 ComputePrecision compute_precision(const torch::nn::Module& module, Precision precision);
 
-// The precision as text for the start of a run: "fp32", "bf16 (autocast)"; also where the processor lacks the
-// instructions. `precision`: training.precision.
+// The precision as text for the start of a run: "fp32", "bf16 (autocast)"; mentions if the processor lacks
+// the instructions. `precision`: training.precision.
 std::string describe_precision(Precision precision, const ComputePrecision& compute, at::Device device);
 
-// While it exists, the parameters and buffers of `module` are copies in the type that forward reads in
+// During its lifetime, the parameters and buffers of `module` are copies in the dtype that forward reads in
 // training.
 class ComputeCopies {
  public:
@@ -35,7 +36,7 @@ class ComputeCopies {
   ComputeCopies& operator=(const ComputeCopies&) = delete;
 
  private:
-  std::vector<std::pair<Tensor, Tensor>> originals_;  // tensors of the module, and what they were
+  std::vector<std::pair<Tensor, Tensor>> originals_;  // tensors of the module, and their original data
 };
 
 }  // namespace stretto::trainer

@@ -104,7 +104,7 @@ Evaluation evaluate_alone(const Recipe& recipe, const std::string& place, Module
   log::info("precision  {}", describe_precision(precision, compute, device));
   const auto products = choose_matmul_libraries(recipe, module.root(), dataset, evaluation_batch_size(recipe),
                                                 compute.parameters, mesh, device);
-  if (products) log::info("products   {}", products->describe());
+  if (products) log::info("matmul     {}", products->describe());
   return evaluate(module, dataset, mesh,
                   {.batch_size = evaluation_batch_size(recipe),
                    .device = device,

@@ -19,14 +19,14 @@ struct EvaluationOptions {
   int64_t batch_size;  // samples per rank and step, at most
   at::Device device;
   nn::Kernels kernels = nn::Kernels::fast;
-  std::optional<at::ScalarType> autocast = {};  // as ComputePrecision's
+  std::optional<at::ScalarType> autocast = {};  // see ComputePrecision
   // Every rank must run forward equally often (EngineFacts::passes_are_collective).
   bool collective_forward = false;
-  std::string validation_set = {};  // StepContext::validation_set
+  std::string validation_set = {};  // see StepContext::validation_set
   EvaluationStep step = EvaluationStep::validation;
 };
 
-// evaluate.batch_size, or that of training.
+// The value of evaluate.batch_size, or the training batch size if that is unset.
 int64_t evaluation_batch_size(const Recipe& recipe);
 
 // Runs validation_step, test_step or predict_step over the whole dataset, each sample exactly once over
@@ -44,7 +44,7 @@ Evaluation evaluate_alone(const Recipe& recipe, const std::string& place, Module
 // All metrics of an evaluation: those computed from its rows, and the logged values.
 Metrics measure(const Module& module, const Evaluation& evaluation);
 
-// The same on every rank: rank 0 of the world computes and broadcasts them. Collective.
+// Like measure(), on every rank: rank 0 of the world computes the metrics and broadcasts them. Collective.
 Metrics measure_everywhere(const Module& module, const Evaluation& evaluation, const Mesh& mesh);
 
 }  // namespace stretto::trainer

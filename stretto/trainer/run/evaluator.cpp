@@ -92,7 +92,8 @@ std::optional<Metrics> Evaluator::check() {
   return metrics;
 }
 
-// Sets that this run does not evaluate stay those that the best model so far was chosen by.
+// For sets that this run does not evaluate, keeps the identification of the samples that selected the best
+// model.
 void Evaluator::add_state(State& state) const {
   state.scalars["evaluations"] = done_;
   nlohmann::json validation = evaluated_before_;

@@ -32,8 +32,8 @@ class Evaluator {
   // run is complete.
   std::optional<int64_t> after(const StepReport& report, bool last) const;
 
-  // The metrics of the validation samples, the same on all ranks. Throws Error if one is not finite, unless
-  // it is `may_be_nonfinite`. Collective.
+  // The metrics of the validation samples, the same on all ranks. Throws Error if one is not finite, except
+  // the metric `may_be_nonfinite`. Collective.
   Metrics evaluate(int64_t step, const std::string& may_be_nonfinite = "");
 
   // The tables of the last evaluate(), with evaluate.by_class on rank 0; else "".
@@ -42,9 +42,9 @@ class Evaluator {
   // The metrics of the samples of evaluate.sanity_steps; nullopt if there are none. Collective.
   std::optional<Metrics> check();
 
-  // Saves the number of evaluations, and under "validation" what identifies the samples of each set.
+  // Saves the number of evaluations and, under "validation", an identification of the samples of each set.
   void add_state(State& state) const;
-  // Throws ConfigError if the samples are others, unless checkpoint.accept_changes has data.validation.
+  // Throws ConfigError if the samples differ, unless checkpoint.accept_changes contains data.validation.
   void resume(const State& state);
 
  private:
@@ -64,7 +64,8 @@ class Evaluator {
   std::vector<Samples> sets_;  // the first has no name; empty without evaluation
   Recurrence every_;
   int64_t done_ = 0;
-  nlohmann::json evaluated_before_ = nlohmann::json::object();  // identifies the sets of the checkpoint
+  // identifies the sets of the resumed checkpoint
+  nlohmann::json evaluated_before_ = nlohmann::json::object();
   std::string table_;
 };
 

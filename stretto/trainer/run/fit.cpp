@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// "epoch 2", or "step 500, epoch 1.25" inside of an epoch.
+// "epoch 2", or "step 500, epoch 1.25" inside an epoch.
 std::string place_of(const StepReport& report) {
   return report.epoch_ends ? fmt::format("epoch {}", report.epoch + 1)
                            : fmt::format("step {}, epoch {:.2f}", report.step, report.epochs);
@@ -92,7 +92,7 @@ void Fit::prepare_callbacks() {
 }
 
 // Runs evaluate.sanity_steps before the first step, so that mistakes in validation_step and metrics() end the
-// run here.
+// run early.
 void Fit::evaluate_at_start() {
   if (!evaluator_.in_use()) return;
   if (const auto metrics = evaluator_.check()) {
@@ -122,7 +122,7 @@ void Fit::claim_folder() {
   at_start_.reset();
 }
 
-// Whether the folder holds the results of a complete run. The same on all ranks.
+// Whether the folder contains the results of a complete run. The same on all ranks.
 bool Fit::is_complete() {
   const bool complete = session_->is_main_rank() && continues_folder_ &&
                         std::filesystem::exists(session_->folder->model()) &&
@@ -130,7 +130,7 @@ bool Fit::is_complete() {
   return !mesh_.world().broadcast_bytes(complete ? "yes" : "", 0).empty();
 }
 
-// Whether the run in the folder has taken all its steps and written its results, which are left untouched.
+// Whether the run in the folder has taken all its steps and written its results, which are then not changed.
 bool Fit::was_finished() {
   if (!over() || !is_complete()) return false;
   const char* setting = recipe_.training.max_steps ? "training.max_steps" : "training.epochs";
@@ -147,7 +147,7 @@ void Fit::roll_back(const std::string& reason) {
   step_log_.begin(session_->steps_done(), session_->total_steps());
 }
 
-// Buffers are not checked: they may hold infinity, as attention masks do. All ranks throw.
+// Buffers are not checked: they may contain infinity, as attention masks do. All ranks throw.
 void Fit::require_finite() {
   if (recipe_.checkpoint.allow_nonfinite) return;
   const std::string name = session_->engine.weights().first_nonfinite();
@@ -157,8 +157,8 @@ void Fit::require_finite() {
       session_->steps_done(), name);
 }
 
-// Saves the models that are `due`, and what could not be written before. Collective, because the weights may
-// have to be gathered; rank 0 writes.
+// Saves the models that are `due`, and those that could not be written before. Collective, because the
+// weights may have to be gathered; rank 0 writes.
 void Fit::save_models(bool due) {
   if (!due) {
     if (session_->is_main_rank()) models_.retry();
@@ -169,14 +169,14 @@ void Fit::save_models(bool due) {
   session_->engine.weights().at_first([this](const ListedSource& weights) { models_.save(weights); });
 }
 
-// The model of a run without an evaluation that had a finite metric. It is saved before the last checkpoint,
-// in case the disk has room for one of them only.
+// Saves the model of a run in which no evaluation had a finite metric. This precedes the last checkpoint, in
+// case the disk has room for only one of them.
 void Fit::save_last_weights() {
   if (models_.keep_last()) save_models(true);
 }
 
-// This runs after the last checkpoint, so that a model that found no room is tried again once a failed
-// checkpoint has been removed. All ranks throw if any of them could not write something.
+// Runs after the last checkpoint, so that a model that did not fit on the disk is written once a failed
+// checkpoint has been removed. All ranks throw if a file could not be written.
 void Fit::finish_files() {
   const std::string checkpoint = checkpoints_.finish();
   std::vector<std::string> failures;
@@ -213,7 +213,7 @@ void Fit::evaluate_model(const StepReport& report) {
   callbacks_.notify<const Metrics&>("evaluation_end", &Callback::evaluation_end, metrics);
 }
 
-// The metric whose NaN or infinity ends the run by early stopping, and is no error.
+// The metric of early stopping, whose NaN or infinity ends the run without an error.
 std::string Fit::may_be_nonfinite() const {
   const EarlyStoppingConfig& config = recipe_.early_stopping;
   if (!config.in_use() || !config.check_finite) return "";
@@ -221,7 +221,7 @@ std::string Fit::may_be_nonfinite() const {
                         : models_.monitor().metric();
 }
 
-// Callbacks receive the same metrics on all ranks, but may decide by the clock or a file.
+// Callbacks receive the same metrics on all ranks, but their decisions may depend on the clock or a file.
 void Fit::end_if_requested() {
   std::string reason = session_->schedule->end_reason();
   if (reason.empty() && !callbacks_.empty()) reason = callbacks_.agree_on_stop().value_or("");
@@ -287,7 +287,8 @@ FitResult Fit::run() {
     return result_;
   }
   const auto start = Clock::now();
-  Requests postponed;  // from a step that was rolled back to the next one: signals are read only once
+  // requests of a step that was rolled back, for the next one: signals are read only once
+  Requests postponed;
   while (!over() && !result_.stopped) {
     callbacks_.set_position(*session_);
     if (session_->cursor.epoch_begins()) callbacks_.notify("epoch_start", &Callback::epoch_start);

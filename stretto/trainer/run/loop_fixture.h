@@ -16,7 +16,7 @@
 #include "stretto/trainer/api/trainer.h"
 #include "stretto/trainer/records/summary.h"
 
-// Runs of a small regression, for tests of the loop.
+// The fixture of tests of the loop: runs of a small regression.
 namespace stretto::trainer {
 
 class Points : public data::SampleDataset {
@@ -39,7 +39,8 @@ struct Line : Module {
   Tensor validation_step(const Batch& batch, StepContext& context) override {
     samples += batch.count;
     Module::validation_step(batch, context);
-    // Improves at first, then gets worse: the distance of the weights to a point on their way.
+    // The metric improves first and then gets worse: it is the distance of the weights to a point on their
+    // path.
     context.log("closeness", -std::abs(layer->forward(at::ones({1, 4}, at::kDouble)).item<double>() - 2));
     return {};
   }
@@ -73,11 +74,12 @@ class LoopTest : public ::testing::Test {
       const Mesh mesh = make_mesh(recipe_, group);
       Trainer trainer(recipe_, mesh, at::kCPU);
       if (prepare) prepare(trainer);
-      const FitResult mine = trainer.fit(module, train, &validation);
-      if (group.rank() == 0 && !mine.stopped && !mine.was_finished) write_summary(recipe_, mesh, mine);
+      const FitResult rank_result = trainer.fit(module, train, &validation);
+      if (group.rank() == 0 && !rank_result.stopped && !rank_result.was_finished)
+        write_summary(recipe_, mesh, rank_result);
       const std::lock_guard lock(mutex);
       samples_ += module.samples;
-      if (group.rank() == 0) result = mine;
+      if (group.rank() == 0) result = rank_result;
     };
     GroupOptions options;
     options.deadline = std::chrono::seconds(20);

@@ -39,7 +39,7 @@ TEST_F(LoopTest, EvaluatesSeveralSets) {
   }
 }
 
-TEST_F(LoopTest, SetsNeedNamesAndAFirstOne) {
+TEST_F(LoopTest, SetsNeedNamesAndAMainSet) {
   const Points points(5);
   const Line module;
   comm::run_rank_threads(1, [&](Group& group) {
@@ -87,7 +87,7 @@ TEST_F(LoopTest, LbfgsEvaluatesABatchSeveralTimes) {
   EXPECT_THAT([&] { fit(2); }, ThrowsMessage<ConfigError>(HasSubstr("LBFGS needs all of them on each")));
 }
 
-TEST_F(LoopTest, AFastDevRunLeavesTheRunAlone) {
+TEST_F(LoopTest, AFastDevRunDoesNotChangeTheRun) {
   const FitResult whole = fit();
   const std::string metrics = read_file(recipe_.output / "metrics.jsonl");
   const auto run = recipe_.output;
@@ -120,7 +120,7 @@ TEST_F(LoopTest, RecordsTheTimeSpentOnData) {
   EXPECT_EQ(steps_with("data_wait").size(), 3u);
 }
 
-// Keeps the gradients of step 3.
+// Stores the gradients of step 3.
 struct KeepsGradients : Callback {
   explicit KeepsGradients(NamedTensors& kept) : kept(kept) {}
   std::string name() const override { return "keeps_gradients"; }
@@ -142,7 +142,7 @@ struct KeepsGradients : Callback {
 
 TEST_F(LoopTest, CallbacksReadTheGradientsOfTheGlobalBatch) {
   recipe_.training.max_steps = 4;
-  recipe_.training.max_grad_norm = 0.01;  // they are those before clipping
+  recipe_.training.max_grad_norm = 0.01;  // the gradients are those before clipping
   const auto of = [&](int ranks, const std::string& strategy) {
     recipe_.training.strategy = strategy;
     recipe_.output = folder_.path() / (strategy + std::to_string(ranks));

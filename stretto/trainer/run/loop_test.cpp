@@ -5,7 +5,7 @@
 #include "stretto/optim_config/schedules.h"
 #include "stretto/trainer/run/loop_fixture.h"
 
-// When the Trainer evaluates, logs, saves and ends.
+// Tests when the Trainer evaluates, logs, saves and ends.
 namespace stretto::trainer {
 namespace {
 
@@ -124,7 +124,7 @@ class StopAt : public Callback {  // sleeps until the run's time must be over
   }
 };
 
-TEST_F(LoopTest, ItsTimeIsSummedOverItsParts) {
+TEST_F(LoopTest, TheTimeOfARunIsSummedOverItsParts) {
   recipe_.training.max_time = "0.25s";
   recipe_.training.steps_this_run = 2;
   const auto sleep = [](Trainer& trainer) { trainer.add(std::make_shared<StopAt>()); };
@@ -136,7 +136,7 @@ TEST_F(LoopTest, ItsTimeIsSummedOverItsParts) {
   EXPECT_TRUE(fit(2, sleep).was_finished);
 }
 
-TEST_F(LoopTest, StopsWhereEvaluationsNoLongerImprove) {
+TEST_F(LoopTest, StopsWhenEvaluationsNoLongerImprove) {
   recipe_.checkpoint.monitor = "closeness";
   recipe_.checkpoint.mode = "max";
   recipe_.checkpoint.every = 1;
@@ -156,7 +156,7 @@ TEST_F(LoopTest, StopsWhereEvaluationsNoLongerImprove) {
     EXPECT_EQ(again.steps, ended.steps);
     EXPECT_EQ(read_file(recipe_.output / "summary.json"), summary);
     recipe_.early_stopping.patience = 5;
-    EXPECT_EQ(fit(ranks).steps, ended.steps + 2) << "unless it may go on";
+    EXPECT_EQ(fit(ranks).steps, ended.steps + 2) << "unless it may continue";
     recipe_.early_stopping.patience = 3;
   }
 }
@@ -174,7 +174,7 @@ TEST_F(LoopTest, StopsAtThresholds) {
   EXPECT_THAT(result.ended_by, HasSubstr("worse than early_stopping.divergence_threshold 100"));
 }
 
-TEST_F(LoopTest, AMetricThatIsNotFiniteEndsItOrIsAnError) {
+TEST_F(LoopTest, AMetricThatIsNotFiniteEndsTheRunOrIsAnError) {
   EXPECT_THAT([&] { fit<NanFrom>(); },
               ThrowsMessage<Error>(HasSubstr("the evaluation's loss (nan) is not finite")));
   recipe_.output = folder_.path() / "stopped";
@@ -267,10 +267,10 @@ TEST_F(LoopTest, TheRateFollowsEvaluations) {
   EXPECT_TRUE(fit(2).was_finished);
 }
 
-// One run, and the same in parts of two steps: everything is the same, under every strategy.
+// A run in parts of two steps equals the whole run under every strategy.
 class PartsTest : public LoopTest, public ::testing::WithParamInterface<std::tuple<std::string, int>> {};
 
-TEST_P(PartsTest, ARunInPartsIsTheWholeRun) {
+TEST_P(PartsTest, ARunInPartsEqualsTheWholeRun) {
   const auto [strategy, ranks] = GetParam();
   recipe_.training.strategy = strategy;
   if (strategy == "hsdp") recipe_.training.dp_shard = ranks;

@@ -15,9 +15,9 @@ void TrainingRun::step_manually(const data::GlobalBatch& batch, const Requests& 
   }
   ManualOptimization& manual = *session_.manual;
   LoggedWindows logged;
-  StepTotals mine = runner_.by_hand(batch, pass_info(), manual, logged);
-  mine.requests = requests;
-  StepTotals::Packed sums = mine.pack();
+  StepTotals local = runner_.by_hand(batch, pass_info(), manual, logged);
+  local.requests = requests;
+  StepTotals::Packed sums = local.pack();
   Group& ranks = session_.mesh.group(Axes::sum);
   Tensor summed = at::tensor(at::ArrayRef<double>(sums), at::kDouble).to(ranks.device());
   ranks.all_reduce(summed).wait();

@@ -25,12 +25,12 @@ std::optional<parallel::MatmulLibraries> choose_matmul_libraries(const Recipe& r
   const int64_t mean = dataset.total_length() / std::max<int64_t>(1, dataset.size());
   return parallel::MatmulLibraries(
       module,
-      {.wish = chosen_products(recipe.training),
+      {.requested = chosen_products(recipe.training),
        .dtype = parallel::matmul_type(precision),
        .rows = recipe.training.max_tokens.value_or(std::max<int64_t>(1, mean * samples)),
        .cache = recipe.data.cache.value_or(recipe.output / "cache"),
        .reference = recipe.training.kernels == KernelChoice::reference,
-       .names = {{"wish", "training.products"}, {"reference", "training.kernels: reference"}}},
+       .names = {{"requested", "training.products"}, {"reference", "training.kernels: reference"}}},
       mesh.group(Axes::stage));
 }
 

@@ -8,9 +8,9 @@
 
 namespace stretto::trainer {
 
-// Chooses the libraries of the matrix products of `module` in `precision`, as training.products and
-// training.kernels say, for micro-batches of `samples` samples per rank; the same on the ranks that compute
-// the same layers. Returns nullopt for devices other than the CPU. Collective.
+// Chooses the libraries for the matmuls of `module` in `precision` according to training.products and
+// training.kernels, for micro-batches of `samples` samples per rank. The choice is the same on ranks that
+// compute the same layers. Returns nullopt for devices other than the CPU. Collective.
 std::optional<parallel::MatmulLibraries> choose_matmul_libraries(const Recipe& recipe,
                                                                  const torch::nn::Module& module,
                                                                  const data::Dataset& dataset,

@@ -34,13 +34,13 @@ Tensor call(Module& module, EvaluationStep step, const Batch& batch, StepContext
 
 }  // namespace
 
-// One micro-batch on its way through the module.
+// The pass of one micro-batch through the module.
 struct MicroBatchRunner::Pass {
   std::span<const int64_t> samples;  // this rank's
   int64_t number;                    // in the global batch
   bool last;
   bool skipped;  // the step is not called
-  Batch batch;   // of `samples`, or of the sample that stands in for them
+  Batch batch;   // `samples`, or the substitute if there are none
   StepContext context;
 
   bool idle() const { return samples.empty(); }
@@ -58,14 +58,14 @@ void MicroBatchRunner::each(const data::GlobalBatch& batch, const PassInfo& info
   const bool all_ranks_step = batch.reaches_all_ranks(mesh_.size(Axes::data));
   const int64_t count = std::ssize(batch.micro_batches);
   for (int64_t number = 0; number < count; ++number) {
-    const std::span<const int64_t> mine = batch.micro_batches[static_cast<size_t>(number)];
+    const std::span<const int64_t> own_samples = batch.micro_batches[static_cast<size_t>(number)];
     LoggedWindows ignored;
-    Pass pass = {.samples = mine,
+    Pass pass = {.samples = own_samples,
                  .number = number,
                  .last = number + 1 == count,
-                 .skipped = mine.empty() && !idle_runs,
+                 .skipped = own_samples.empty() && !idle_runs,
                  .batch = {},
-                 .context = StepContext(mesh_, mine.empty() ? ignored : logged, all_ranks_step)};
+                 .context = StepContext(mesh_, own_samples.empty() ? ignored : logged, all_ranks_step)};
     if (pass.skipped) {
       use(pass, {});
       continue;
@@ -73,7 +73,7 @@ void MicroBatchRunner::each(const data::GlobalBatch& batch, const PassInfo& info
     {
       RECORD_USER_SCOPE(phase::data);
       const TimedScope timed(data_seconds_);
-      const auto samples = pass.idle() ? std::span(batch.samples).first(1) : mine;
+      const auto samples = pass.idle() ? std::span(batch.samples).first(1) : own_samples;
       pass.batch = make_batch(module_, dataset_, samples).to(options_.device);
     }
     pass.context.forward = info.forward;
@@ -114,7 +114,7 @@ StepTotals MicroBatchRunner::train(const data::GlobalBatch& batch, const PassInf
 
 StepTotals MicroBatchRunner::by_hand(const data::GlobalBatch& batch, const PassInfo& info,
                                      ManualOptimization& manual, LoggedWindows& logged) {
-  Loss mine;
+  Loss own_loss;
   const auto step = [&](Pass& pass) {
     pass.context.set_manual(&manual);
     manual.begin_batch(pass.idle());
@@ -126,10 +126,10 @@ StepTotals MicroBatchRunner::by_hand(const data::GlobalBatch& batch, const PassI
           "training_step returned no loss to record; expected a sum, a single element, and its count");
     }
     manual.end_batch();
-    if (!pass.idle()) mine = loss;
+    if (!pass.idle()) own_loss = loss;
   };
   each<Loss>(batch, info, /*idle_runs=*/true, logged, step, use);
-  return totals_of(mine.sum.defined() ? mine.sum.item<double>() : 0, mine.count, logged);
+  return totals_of(own_loss.sum.defined() ? own_loss.sum.item<double>() : 0, own_loss.count, logged);
 }
 
 void MicroBatchRunner::evaluate(const data::GlobalBatch& batch, const PassInfo& info, EvaluationStep step,

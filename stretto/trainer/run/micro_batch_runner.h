@@ -22,17 +22,17 @@ namespace stretto::trainer {
 
 struct LoggedWindows;
 
-// Which function of the Module is called.
+// The function of the Module that is called.
 enum class EvaluationStep { validation, test, predict };
 
 struct MicroBatchOptions {
   at::Device device;
-  std::optional<at::ScalarType> autocast = {};  // as ComputePrecision's
+  std::optional<at::ScalarType> autocast = {};  // see ComputePrecision
   // Every rank must run forward equally often (EngineFacts::passes_are_collective).
   bool collective_forward = false;
 };
 
-// What a step finds in its StepContext besides its batch.
+// The information for the StepContext of a step, besides its batch.
 struct PassInfo {
   nn::Context forward = {};
   int64_t step = 0;  // optimizer steps done
@@ -42,9 +42,9 @@ struct PassInfo {
 
 // Runs this rank's micro-batches of a global batch through a module, one after the other: makes the batch,
 // moves it to the device, and calls the module's step under autocast. A rank without a sample in a
-// micro-batch skips it; where forward is collective or the module steps its optimizers itself, it runs the
-// step on the global batch's first sample instead, and the result, what is logged and metric objects count
-// nothing.
+// micro-batch skips it. If forward is collective or the module steps its optimizers itself, the rank instead
+// runs the step on the global batch's first sample, whose result, logged values and metric updates do not
+// count.
 class MicroBatchRunner {
  public:
   // The references must outlive the runner.
@@ -57,9 +57,9 @@ class MicroBatchRunner {
   StepTotals train(const data::GlobalBatch& batch, const PassInfo& info, parallel::Engine& engine,
                    LoggedWindows& logged, parallel::Reduce reduce = parallel::Reduce::last);
 
-  // The training_step of a module that calls backward and steps its optimizers itself. Returns this rank's
-  // totals, without requests. REQUIRES: one micro-batch. Throws Error or ShapeError as ManualOptimization.
-  // Collective.
+  // Runs the training_step of a module that calls backward and steps its optimizers itself. Returns this
+  // rank's totals, without requests. REQUIRES: one micro-batch. Throws Error or ShapeError like
+  // ManualOptimization. Collective.
   StepTotals by_hand(const data::GlobalBatch& batch, const PassInfo& info, ManualOptimization& manual,
                      LoggedWindows& logged);
 

@@ -33,7 +33,7 @@ TEST(StepTotals, RequestsAndLogsOfAnyRankSurviveTheSum) {
   EXPECT_TRUE(StepTotals::unpack(other.pack()).logged_in_epoch);
 }
 
-// Notes the samples of each call, and counts them in a metric object and in a logged value.
+// Records the samples of each call, and counts them in a metric object and in a logged value.
 struct Recording : Line {
   Recording() : seen(metric(std::make_shared<Seen>())) {}
 
@@ -54,7 +54,7 @@ struct Recording : Line {
   std::vector<std::vector<int64_t>> calls;
 };
 
-// The samples of each call on a rank that has the second of two micro-batches only, and what the calls count.
+// The samples of each call on a rank that has only the second of two micro-batches, and the counted samples.
 struct Result {
   std::vector<std::vector<int64_t>> calls;
   std::vector<std::vector<int64_t>> used;
@@ -92,7 +92,7 @@ TEST(MicroBatchRunner, SkipsAMicroBatchWithoutSamples) {
   EXPECT_EQ(result.logged, 2);
 }
 
-TEST(MicroBatchRunner, ASampleStandsInWhereForwardIsCollectiveAndCountsNothing) {
+TEST(MicroBatchRunner, ASubstituteRunsIfForwardIsCollectiveAndDoesNotCount) {
   const Result result = evaluate_with_an_empty_micro_batch(/*collective_forward=*/true);
   EXPECT_THAT(result.calls, ElementsAre(ElementsAre(4), ElementsAre(6, 5)));
   EXPECT_THAT(result.used, ElementsAre(ElementsAre(), ElementsAre(6, 5)));
@@ -100,7 +100,7 @@ TEST(MicroBatchRunner, ASampleStandsInWhereForwardIsCollectiveAndCountsNothing) 
   EXPECT_EQ(result.logged, 2);
 }
 
-// Notes the samples of each call, and logs a value with it.
+// Records the samples of each call, and logs a value with it.
 struct Noting : Line {
   Noting() { root().to(at::kDouble); }
   Loss training_step(const Batch& batch, StepContext& context) override {
@@ -145,10 +145,10 @@ TEST(MicroBatchRunner, TrainingSumsLossesAndGradientsOfTheSamples) {
       EXPECT_NEAR(totals.loss, expected.loss, 1e-12);
       EXPECT_EQ(totals.count, 3);
       EXPECT_TRUE(totals.logged && !totals.logged_in_epoch);
-      EXPECT_EQ(logged.record.to_json().at("ones").at(1), 3) << "samples that it stands for";
+      EXPECT_EQ(logged.record.to_json().at("ones").at(1), 3) << "samples that it replaces";
       const NamedTensors gradients = engine.gradients().by_name(1);
       EXPECT_TRUE(at::allclose(gradients.at("weight"), expected.weight, 0, 1e-12));
-      // A sample of another rank stands in for those that this rank does not have.
+      // A sample of another rank replaces those that this rank does not have.
       const std::vector<std::vector<int64_t>> own = {{5}, {6, 4}}, with_idle = {{5}, {4}, {6, 4}};
       EXPECT_EQ(module.calls, collective_forward ? with_idle : own);
     });

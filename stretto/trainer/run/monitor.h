@@ -10,9 +10,9 @@ namespace stretto::trainer {
 // A metric of evaluations that a decision depends on, and whether a smaller or a larger value is better.
 class Monitor {
  public:
-  // `setting`: that names the metric, for messages ("checkpoint.monitor"). `metric`: its name; "eval_" in
-  // front is ignored, and valid_loss and val_loss are loss. `mode`: automatic is min for loss and train_loss,
-  // max for other built-in metrics. Throws ConfigError for another metric with automatic.
+  // `setting`: the setting that names the metric, for messages ("checkpoint.monitor"). `metric`: its name; a
+  // prefix "eval_" is ignored, and valid_loss and val_loss mean loss. `mode`: automatic is min for loss and
+  // train_loss, max for other built-in metrics. Throws ConfigError for another metric with automatic.
   Monitor(std::string setting, const std::string& metric, MetricMode mode);
 
   const std::string& metric() const { return metric_; }

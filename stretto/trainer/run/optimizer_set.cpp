@@ -69,7 +69,7 @@ size_t OptimizerSet::owner_of(const std::string& parameter) const {
       parameter);
 }
 
-// Each optimizer steps one range of the buffers: it may pass over what lies between its parameters.
+// Each optimizer steps one range of the buffers and skips the elements between its parameters.
 void OptimizerSet::make_state(const Allocator& allocator) {
   std::vector<std::vector<optim::ParameterPiece>> pieces_of(parts_.size());
   ranges_.assign(parts_.size(), {0, 0});

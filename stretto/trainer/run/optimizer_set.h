@@ -8,8 +8,8 @@
 
 namespace stretto::trainer {
 
-// Several optimizers as one, for the engine: each has the parameters whose names match its pattern, and each
-// step is that of the optimizer that was selected.
+// Several optimizers that the engine uses as one: each has the parameters whose names match its pattern, and
+// each step is one of the selected optimizer.
 class OptimizerSet : public optim::Optimizer {
  public:
   // Throws ConfigError for a name that is empty or taken, a null optimizer or schedule, and optimizers that
@@ -17,9 +17,9 @@ class OptimizerSet : public optim::Optimizer {
   explicit OptimizerSet(std::vector<NamedOptimizer> parts);
 
   std::string name() const override;
-  optim::Placement placement() const override;  // the strictest of all
+  optim::Placement placement() const override;  // the strictest one
   int64_t state_bytes() const override;
-  bool keeps_idle_rows() const override;  // if one of them does
+  bool keeps_idle_rows() const override;  // whether any of them does
 
   // The number of the optimizer `name`. Throws ConfigError with the names if there is none.
   size_t index(const std::string& name) const;

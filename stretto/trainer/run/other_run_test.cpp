@@ -2,7 +2,7 @@
 #include "stretto/checkpoint_format/folder.h"
 #include "stretto/trainer/run/loop_fixture.h"
 
-// Runs that resume from a checkpoint that `resume` names.
+// Tests runs that resume from a checkpoint that `resume` names.
 namespace stretto::trainer {
 namespace {
 
@@ -28,7 +28,7 @@ class OtherRun : public LoopTest {
   int64_t best_step_ = 0;
 };
 
-TEST_F(OtherRun, ItsBestModelIsNotThatOfTheFolder) {
+TEST_F(OtherRun, TheBestModelOfTheOtherRunIsNotUsed) {
   for (const int ranks : {1, 2}) {
     recipe_.output = folder_.path() / std::to_string(ranks);
     recipe_.resume = "auto";

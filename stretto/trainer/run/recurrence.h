@@ -8,23 +8,23 @@
 
 namespace stretto::trainer {
 
-// Decides after which steps something with an Interval happens. Steps, epochs and evaluations follow from the
-// report, the same on all ranks; time is measured by rank 0, whose request the other ranks receive with the
-// reduction of a step.
+// Decides after which steps an event with an Interval happens. Steps, epochs and evaluations follow from the
+// report and are the same on all ranks; time is measured by rank 0, whose request the other ranks receive
+// with the reduction of a step.
 class Recurrence {
  public:
   Recurrence(Interval every, bool main_rank);
 
   const Interval& every() const { return every_; }
 
-  // Whether this rank requests it with the next step, because the interval of time has passed.
+  // Whether this rank requests the event with the next step, because the interval of time has passed.
   bool requested() const;
 
-  // Whether it happens after this step. `requested`: by rank 0, before the step. `evaluation`: the number of
-  // the evaluation that follows the step, 1 for the first of the run; nullopt if none does.
+  // Whether the event happens after this step. `requested`: by rank 0, before the step. `evaluation`: the
+  // number of the evaluation that follows the step, 1 for the first of the run; nullopt if none does.
   bool due(const StepReport& report, bool requested, std::optional<int64_t> evaluation = {}) const;
 
-  // Call it when it has happened: the interval of time starts again.
+  // Call it after the event: the interval of time starts again.
   void restart() { since_ = Clock::now(); }
 
  private:

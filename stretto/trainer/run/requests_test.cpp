@@ -10,7 +10,7 @@
 namespace stretto::trainer {
 namespace {
 
-TEST(RequestSignals, AreTakenOnceAndAStopStays) {
+TEST(RequestSignals, AreTakenOnceExceptAStop) {
   const RequestSignals signals;
   EXPECT_FALSE(signals.take().save);
   ::raise(SIGUSR1);
@@ -39,8 +39,8 @@ TEST(RequestSignalsDeathTest, ALaterSecondSignalEndsTheProcess) {
   EXPECT_EXIT(ask_twice(), ::testing::KilledBySignal(SIGTERM), "");
 }
 
-// Each signal arrives some microseconds after the one before was taken, while requests are taken all the
-// time. A reset apart from the read would lose those that arrive in between.
+// Each signal arrives some microseconds after the previous one was taken, while requests are taken
+// continuously. If reading and resetting were separate operations, signals in between would be lost.
 TEST(RequestSignals, ASaveRequestedWhileRequestsAreTakenIsNotLost) {
   const RequestSignals signals;
   sigevent event{};

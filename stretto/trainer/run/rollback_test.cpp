@@ -2,7 +2,7 @@
 
 #include "stretto/trainer/run/loop_fixture.h"
 
-// Steps that are rolled back.
+// Tests steps that are rolled back.
 namespace stretto::trainer {
 namespace {
 
@@ -17,7 +17,7 @@ struct NanOnce : Line {
   bool broken = false;
 };
 
-// SIGUSR1 to rank 0 before the step that is rolled back.
+// Sends SIGUSR1 to rank 0 before the step that is rolled back.
 struct SaveRequest : Callback {
   std::string name() const override { return "save_request"; }
   void step_start(FitContext& fit) override {

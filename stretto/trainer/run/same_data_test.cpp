@@ -3,14 +3,15 @@
 #include "stretto/base/error.h"
 #include "stretto/trainer/run/loop_fixture.h"
 
-// A run is resumed on the data that it has used: those it trains on and those that chose its best model.
+// A run can be resumed only on the data that it has used: its training samples and the samples that selected
+// its best model.
 namespace stretto::trainer {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Points with another sign in the target of one sample.
+// The points, with the sign of one sample's target flipped.
 class OneFlipped : public Points {
  public:
   OneFlipped(int64_t count, int64_t flipped) : Points(count), flipped_(flipped) {}
@@ -33,7 +34,7 @@ class SameData : public LoopTest {
     recipe_.training.steps_this_run = 7;
   }
 
-  // A part of the run; returns why it does not start, on every rank.
+  // Runs a part of the run; returns the reason why it does not start, on every rank.
   std::string fit_with(int64_t flipped_in_train, int64_t flipped_in_validation,
                        int64_t flipped_in_more = none) {
     const OneFlipped train(27, flipped_in_train), validation(10, flipped_in_validation);
@@ -85,7 +86,7 @@ TEST_F(SameData, OtherValidationLabelsMayBeAccepted) {
       << "the newest checkpoint has the others";
 }
 
-// A part of the run without evaluations does not forget by which samples the best model was chosen.
+// A part of the run without evaluations keeps the identification of the samples that selected the best model.
 TEST_F(SameData, IsRememberedWhileNothingIsEvaluated) {
   EXPECT_EQ(fit_with(none, none), "");
   recipe_.evaluate.every = "never";

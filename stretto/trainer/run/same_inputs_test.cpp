@@ -10,7 +10,7 @@ namespace {
 
 using Inputs = std::vector<Input>;
 
-// The message thrown on each rank; "" if none.
+// Returns the message thrown on each rank; "" if none.
 std::vector<std::string> compare(const std::vector<Inputs>& of_rank) {
   std::vector<std::string> thrown(of_rank.size());
   comm::run_rank_threads(static_cast<int>(of_rank.size()), [&](Group& group) {
@@ -24,7 +24,7 @@ std::vector<std::string> compare(const std::vector<Inputs>& of_rank) {
   return thrown;
 }
 
-TEST(SameInputs, EqualOnesPassWhereverTheyWereRead) {
+TEST(SameInputs, EqualInputsPassWhereverTheyWereRead) {
   EXPECT_EQ(
       compare({{{"data.train", "contents ab", "/a/x.tsv"}}, {{"data.train", "contents ab", "/b/x.tsv"}}}),
       (std::vector<std::string>{"", ""}));
@@ -51,7 +51,7 @@ TEST(SameInputs, ManyDifferencesAreCounted) {
   EXPECT_THAT(compare({first, second})[1], ::testing::HasSubstr("\n  and 3 more\n"));
 }
 
-TEST(SameInputs, TheSettingsOfARecipeLeaveOutWhereFilesAre) {
+TEST(SameInputs, TheSettingsOfARecipeExcludePathsOfFiles) {
   Recipe here = parse_recipe("model: {path: /a}\ndata: {train: /a/t.tsv}\n", "a.yaml"), there = here;
   there.model.path = there.tokenizer.path = there.data.train = "/b";
   const auto names = [](const Recipe& recipe) {

@@ -69,7 +69,7 @@ OptimizerPlan make_plan(const Recipe& recipe, Module& module, int64_t global_bat
   return plan;
 }
 
-// LBFGS compares gradients with changes of the loss.
+// LBFGS compares gradients with changes of the loss, so they must not be modified.
 void require_whole_gradients(const Recipe& recipe, const parallel::EngineFacts& facts) {
   const TrainingConfig& training = recipe.training;
   if (!facts.reevaluates || (training.max_grad_norm <= 0 && !training.max_grad_value)) return;
@@ -128,12 +128,12 @@ std::unique_ptr<Session> make_session(const SessionParts& parts, StateSource* so
   return session;
 }
 
-// Steps done, plus the batches left in this epoch and those of the remaining epochs.
+// The steps done, plus the batches left in this epoch and those of the remaining epochs.
 int64_t Session::count_total_steps() const {
   return recipe.training.max_steps.value_or(steps_done() + cursor.steps_left(recipe.training.epochs));
 }
 
-// Disables what depends on the number of ranks, besides sums over them.
+// Disables everything that depends on the number of ranks, except sums over them.
 void Session::begin_deterministic() const {
   const std::string setting = "training.deterministic";
   if (!device.is_cpu())

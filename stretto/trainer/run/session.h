@@ -47,21 +47,21 @@ struct SessionParts {
 // between them.
 struct Session {
   // Starts a run. Called by make_session() with the plan of `parts` and the source of the parameters' values,
-  // null if the module holds them.
+  // null if the module has them.
   Session(const SessionParts& parts, OptimizerPlan plan, const TensorSource* values);
 
   int64_t steps_per_epoch() const { return cursor.steps_per_epoch(); }
   int64_t total_steps() const { return schedule->total_steps(); }
-  // Optimizer steps; of a module that steps several optimizers itself, batches.
+  // The number of optimizer steps; for a module that steps several optimizers itself, of batches.
   int64_t steps_done() const { return manual ? manual->batches_done() : engine.steps_done(); }
   bool is_main_rank() const { return mesh.world().rank() == 0; }
 
-  // Everything that the next step depends on, to be saved: a table over live memory. Collective.
+  // The complete state on which the next step depends: a table that refers to live memory. Collective.
   State state();
 
   // Continues from `source`, regardless of the steps since; parts without an entry in it are unchanged. World
-  // size and batch sizes may differ from those of the run that saved. Throws ConfigError where model or data
-  // are not those of that run, DataError where the source is malformed. Collective.
+  // size and batch sizes may differ from those of the run that saved it. Throws ConfigError if model or data
+  // are not those of that run, DataError if the source is malformed. Collective.
   void restore(StateSource& source);
 
   // The header of a run, one line per subject: model, types, memory, communication, batch, steps.
@@ -75,7 +75,7 @@ struct Session {
   const ComputePrecision compute;
   trainer::Callbacks& callbacks;
   std::optional<RunFolder> folder;  // at rank 0
-  OptimizerSet* const several;  // the engine's optimizer, where the module steps several itself; else null
+  OptimizerSet* const several;      // the engine's optimizer if the module steps several itself; else null
   parallel::Engine engine;
   std::optional<ManualOptimization> manual;  // with `several`
   std::unique_ptr<optim::Schedule> schedule;
@@ -98,10 +98,10 @@ struct Session {
   std::string describe_order() const;
 };
 
-// Binds the module to an engine, which broadcasts over Axes::sum the weights of the first rank, and makes the
-// run's other parts: at the start of the run, or where `source` was saved. The ranks of Axes::data share the
-// global batch; others get the same samples. Collective. Throws ConfigError for settings that do not fit the
-// module, its optimizers, the ranks or each other, and as Session::restore().
+// Binds the module to an engine, which broadcasts the weights of the first rank over Axes::sum, and
+// constructs the other parts of the run, at its start or at the state in `source`. The ranks of Axes::data
+// share the global batch; others get the same samples. Collective. Throws ConfigError for settings that do
+// not fit the module, its optimizers, the ranks or each other, and like Session::restore().
 std::unique_ptr<Session> make_session(const SessionParts& parts, StateSource* source = nullptr);
 
 }  // namespace stretto::trainer

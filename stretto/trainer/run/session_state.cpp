@@ -5,7 +5,7 @@
 namespace stretto::trainer {
 namespace {
 
-// The model's configuration, which a run keeps.
+// The model's configuration, which must not change during a run.
 struct ModelIdentity {
   const Module& module;
 

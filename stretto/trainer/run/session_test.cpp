@@ -25,7 +25,7 @@ class SessionTest : public LoopTest {
     recipe_.scheduler = optim::LinearWithWarmupOptions{.num_warmup_steps = 4};
   }
 
-  // Steps of a run up to step `until`; 0: to its end.
+  // Trains up to step `until`; 0: to the end.
   void train(const RunOn& on, int64_t until = 0) {
     recipe_.training.strategy = on.strategy;
     recipe_.training.steps_this_run = std::nullopt;
@@ -40,7 +40,7 @@ class SessionTest : public LoopTest {
       Trainer(recipe_, mesh, at::kCPU).fit(module, train, nullptr);
     });
   }
-  // The losses by step.
+  // Returns the losses by step.
   std::vector<double> losses() const {
     std::vector<double> losses;
     for (const auto& record : records()) losses.push_back(record.at("loss"));
@@ -50,8 +50,8 @@ class SessionTest : public LoopTest {
   int64_t steps_done_ = 0;
 };
 
-// After each step the run leaves a mesh with replicas and cp for another one, or returns to it.
-TEST_F(SessionTest, SavedOnOneMeshItContinuesOnAnyOtherAndBack) {
+// After each step the run moves from a mesh with replicas and cp to another mesh, or back.
+TEST_F(SessionTest, ARunMayChangeItsMeshAfterEachStep) {
   const RunOn alone = {"ddp", {}};
   recipe_.output = folder_.path() / "alone";
   train(alone);
@@ -108,8 +108,8 @@ class CopiedState : public StateSource {
   State state_;
 };
 
-// A new session made from the state, and the same session taken back to it, take the same steps.
-TEST_F(SessionTest, AStartFromAStateAndAReturnToItAreTheSame) {
+// A new session made from the state takes the same steps as the same session after returning to it.
+TEST_F(SessionTest, AStartFromAStateEqualsAReturnToIt) {
   comm::run_rank_threads(1, [&](Group& world) {
     const Points train(27);
     const Mesh mesh = make_mesh(recipe_, world);
@@ -154,7 +154,7 @@ TEST_F(SessionTest, AMeshWithoutBatchesIsRefused) {
   });
 }
 
-// Notes how long this rank is inside calls of each group in a step.
+// Records how long this rank is inside calls of each group in a step.
 struct Inside : Callback {
   std::string name() const override { return "inside"; }
   static double of(const FitContext& fit, Axes axes) { return fit.mesh.group(axes).seconds_inside(); }
@@ -171,7 +171,7 @@ struct Inside : Callback {
   double shard = 0, replicate = 0;
 };
 
-TEST_F(SessionTest, CommunicationIsThatOfAllGroups) {
+TEST_F(SessionTest, CommunicationIsSummedOverAllGroups) {
   recipe_.training.strategy = "hsdp";
   recipe_.training.dp_shard = 2;
   recipe_.training.max_steps = 3;

@@ -37,7 +37,7 @@ std::string Session::describe() {
       "run        {} steps, {} per epoch; {} samples, {} tokens{}",
       parallel::describe(engine.facts(), "model",
                          describe_precision(recipe.training.precision, compute, device)),
-      products ? "products   " + products->describe() + "\n" : "", mesh.group(Axes::sum).transport(),
+      products ? "matmul     " + products->describe() + "\n" : "", mesh.group(Axes::sum).transport(),
       describe_batch(mesh.batch_plan()), describe_order(), describe_teachers(module), describe_lr_scale(),
       manual ? manual->describe() : describe_groups(engine.facts().tensors, lr, engine.facts().optimizer),
       total_steps(), steps_per_epoch(), train.size(), train.total_length(),

@@ -14,7 +14,7 @@
 namespace stretto::trainer {
 namespace {
 
-// Sample i: a word, and a number to predict from it.
+// Sample i is a word and a number to predict from it.
 class Words : public data::SampleDataset {
  public:
   using SampleDataset::SampleDataset;
@@ -24,11 +24,12 @@ class Words : public data::SampleDataset {
   }
 };
 
-// Zero, with a gradient of NaN for each element of `x`.
+// Returns zero, with a gradient of NaN for each element of `x`.
 Tensor zero_with_nan_gradient(const Tensor& x) { return (x - x.detach()).abs().sqrt().sum(); }
 
-// Three of every 40 steps are not finite when they are first computed: by the loss, by the gradients of all
-// parameters, and by that of the bias alone, in which case those of the table are finite.
+// Three of every 40 steps are not finite when they are first computed: one because of the loss, one because
+// of the gradients of all parameters, and one because of the gradient of the bias alone, in which case those
+// of the table are finite.
 template <bool sparse>
 struct WordRegression : Module {
   struct Net : torch::nn::Module {
@@ -47,7 +48,7 @@ struct WordRegression : Module {
     Tensor mean = at::mse_loss(found, batch.at("y").to(found.scalar_type()));
     if (context.forward.training) {
       const int64_t step = context.step % 40;
-      // A gradient is computed again to find the rank that it is of.
+      // A gradient is computed a second time to find the rank that caused it.
       const bool is_first = ++computed[context.step] <= (step == 20 ? 1 : 2);
       if (is_first && step == 20) mean = mean * INFINITY;
       if (is_first && step == 30) mean = mean + zero_with_nan_gradient(found);
@@ -56,7 +57,7 @@ struct WordRegression : Module {
     return loss_of_mean(mean, batch.count);
   }
   std::shared_ptr<Net> net;
-  std::map<int64_t, int> computed;  // how often each step was
+  std::map<int64_t, int> computed;  // how often each step was computed
 };
 
 // Records the table at callbacks, and the weights at the end. A lazy callback calls catch_up() itself.
@@ -102,20 +103,20 @@ class SparseTraining : public ::testing::TestWithParam<std::tuple<const char*, i
     recipe_.checkpoint.accept_changes = {"training.max_steps"};
   }
 
-  // Everything observable of a run: by callbacks, in the module afterwards, in the exported model.
+  // The observable results of a run: in callbacks, in the module afterwards, and in the exported model.
   template <bool sparse>
   std::pair<std::vector<uint64_t>, std::string> run(bool lazy_callback = true) {
     const Words train(120), validation(30);
     std::vector<uint64_t> seen;
     comm::run_rank_threads(std::get<1>(GetParam()), [&](Group& group) {
       WordRegression<sparse> module;
-      std::vector<uint64_t> mine;
+      std::vector<uint64_t> checksums;
       const Mesh mesh = make_mesh(recipe_, group);
       Trainer trainer(recipe_, mesh, at::kCPU);
-      trainer.add(std::make_shared<Watch>(module.net->table, mine, lazy_callback));
+      trainer.add(std::make_shared<Watch>(module.net->table, checksums, lazy_callback));
       trainer.fit(module, train, &validation);
-      mine.push_back(parallel::checksum(module.net->table->weight));
-      if (group.rank() == 0) seen = mine;
+      checksums.push_back(parallel::checksum(module.net->table->weight));
+      if (group.rank() == 0) seen = checksums;
     });
     return {seen, read_file(recipe_.output / "model/model.safetensors")};
   }
@@ -125,8 +126,8 @@ class SparseTraining : public ::testing::TestWithParam<std::tuple<const char*, i
   Recipe recipe_;
 };
 
-// Rows that are stepped lazily are, whenever they are read, equal to rows stepped in every step.
-TEST_P(SparseTraining, LooksLikeDenseTraining) {
+// Rows that are stepped lazily equal rows that are stepped in every step whenever they are read.
+TEST_P(SparseTraining, EqualsDenseTraining) {
   const auto dense = run<false>();
   start_again();
   EXPECT_EQ(run<true>(), dense);
@@ -140,7 +141,7 @@ TEST_P(SparseTraining, LooksLikeDenseTraining) {
   EXPECT_EQ(run<true>(), saved) << "evaluated and saved";
 }
 
-TEST_P(SparseTraining, GoesOnFromACheckpointAsDenseTrainingDoes) {
+TEST_P(SparseTraining, ResumesLikeDenseTraining) {
   const auto whole = run<false>();
   start_again();
   recipe_.checkpoint.every = "50";
@@ -161,7 +162,7 @@ TEST_P(SparseTraining, StepsThatAreUndoneLeaveNoGradients) {
   EXPECT_EQ(run<true>(), dense);
 }
 
-TEST_P(SparseTraining, AnOptimizerThatStepsNoRowsTakesTheTableAsDense) {
+TEST_P(SparseTraining, AnOptimizerThatDoesNotStepRowsTreatsTheTableAsDense) {
   recipe_.optimizer = optim::SgdOptions{.lr = 0.05, .weight_decay = 0.1, .momentum = 0.9};
   const auto dense = run<false>();
   start_again();

@@ -15,7 +15,7 @@ constexpr int64_t max_rollbacks = 5;  // per run
 constexpr int64_t warmup_steps = 20;  // before running means are used
 constexpr double mean_weight = 0.05;  // of the newest step in a running mean
 
-// What to do with a spike. REQUIRES: policy is not off.
+// The action for a spike. REQUIRES: policy is not off.
 OnNonfinite action_of(OnSpike policy) {
   if (policy == OnSpike::skip) return OnNonfinite::skip;
   return policy == OnSpike::stop ? OnNonfinite::stop : OnNonfinite::rollback;
@@ -38,7 +38,7 @@ StepGuard::Verdict StepGuard::judge(double loss, double norm, int64_t step, cons
                "Lower optimizer.lr, set training.max_grad_norm, or check the samples");
   }
   if (config_.on_spike != OnSpike::off && taken_ >= warmup_steps) {
-    // The loss may be negative: the distance above its mean is what counts.
+    // The loss may be negative, so its distance from the mean is compared.
     const bool by_loss = loss > mean_loss_ + (config_.spike_factor - 1) * std::abs(mean_loss_);
     if (by_loss || norm > config_.spike_factor * mean_norm_) {
       reason_ = fmt::format("step {}: {} {:.4g} is more than {:g} times its running mean {:.4g}", step,

@@ -18,7 +18,7 @@ class StepGuardTest : public ::testing::Test {
     config_.on_spike = "skip";
     config_.spike_factor = 4;
   }
-  // Steps whose loss lies around `usual`, until the guard knows it.
+  // Takes steps with losses around `usual` until the guard has running means.
   void learn(StepGuard& guard, double usual) {
     for (step_ = 0; step_ < 40; ++step_) {
       const double loss = usual + (step_ % 2 == 0 ? 0.1 : -0.1);

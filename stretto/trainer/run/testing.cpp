@@ -6,11 +6,11 @@
 #include "stretto/trainer/records/summary.h"
 #include "stretto/trainer/run/evaluate.h"
 
-// What a Trainer does besides fit() of datasets.
+// Implements the functions of Trainer other than fit() with datasets.
 namespace stretto {
 namespace {
 
-// One rank per host does `work`, while the others of the host wait.
+// Runs `work` on one rank per host, while the other ranks of the host wait.
 void first_on_each_host(const Mesh& mesh, const std::string& what, const std::function<void()>& work) {
   Group& world = mesh.world();
   const std::vector<std::string> host_of = world.all_gather_bytes(world.host());
@@ -18,15 +18,15 @@ void first_on_each_host(const Mesh& mesh, const std::string& what, const std::fu
   std::ranges::sort(hosts);
   hosts.erase(std::ranges::unique(hosts).begin(), hosts.end());
   if (hosts.size() == 1) return world.rank_0_first(what, work);
-  std::unique_ptr<Group> mine;
+  std::unique_ptr<Group> host_group;
   for (const std::string& host : hosts) {
     std::vector<int> ranks;
     for (int rank = 0; rank < world.size(); ++rank) {
       if (host_of[static_cast<size_t>(rank)] == host) ranks.push_back(rank);
     }
-    if (auto group = world.subgroup(ranks, "host")) mine = std::move(group);
+    if (auto group = world.subgroup(ranks, "host")) host_group = std::move(group);
   }
-  mine->rank_0_first(what, work);
+  host_group->rank_0_first(what, work);
 }
 
 const data::Dataset& required(const data::Dataset* dataset, const char* what) {
@@ -61,7 +61,7 @@ trainer::Evaluation Trainer::evaluate_loaded(Module& module, const data::Dataset
                         folder.string());
     }
     module.load(folder);
-    module.take_source();  // what it holds is replaced
+    module.take_source();  // its values would be replaced
   } else {
     read_parameters(module);
   }

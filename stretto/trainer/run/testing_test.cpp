@@ -53,9 +53,9 @@ TEST_F(TestingTest, TestsAndPredictsWithTheBestModelOnAnyNumberOfRanks) {
       const Mesh mesh = make_mesh(recipe_, group);
       Trainer trainer(recipe_, mesh, at::kCPU);
       EXPECT_EQ(trainer.test(module, samples).at("tested"), 5) << "the same on all ranks";
-      const Tensor mine = trainer.predict(module, samples);
-      EXPECT_EQ(mine.defined(), group.rank() == 0);
-      if (group.rank() == 0) rows = mine;
+      const Tensor rank_rows = trainer.predict(module, samples);
+      EXPECT_EQ(rank_rows.defined(), group.rank() == 0);
+      if (group.rank() == 0) rows = rank_rows;
     });
     EXPECT_EQ(nlohmann::json::parse(read_file(recipe_.output / "test_results.json")).at("tested"), 5);
     return rows;
@@ -71,14 +71,14 @@ TEST_F(TestingTest, TestsAndPredictsWithTheBestModelOnAnyNumberOfRanks) {
     EXPECT_TRUE(alone.allclose(outcome(ranks, strategy), 1e-9, 1e-12)) << ranks << strategy;
 }
 
-// Computes in the type of its parameters.
+// Computes in the dtype of its parameters.
 struct OwnLayers : Line {
   Loss training_step(const Batch& batch, StepContext&) override {
     const Tensor predicted = layer->forward(batch.at("x").to(layer->weight.scalar_type())).to(at::kDouble);
     return loss_of_mean(at::mse_loss(predicted, batch.at("y")), batch.count);
   }
   Tensor validation_step(const Batch& batch, StepContext& context) override {
-    // Line's own logs a metric of double weights. NOLINTNEXTLINE(bugprone-parent-virtual-call)
+    // Line's own function logs a metric of double weights. NOLINTNEXTLINE(bugprone-parent-virtual-call)
     return Module::validation_step(batch, context);
   }
 };

@@ -3,7 +3,7 @@
 
 #include "stretto/trainer/run/training_run.h"
 
-// Finds the rank and the parameter by which a step fails.
+// Finds the rank and the parameter that caused a step to fail.
 namespace stretto::trainer {
 
 // The reduction has replaced this rank's own gradient, so its part of the step is computed again, without
@@ -27,7 +27,7 @@ bool TrainingRun::own_gradient_is_finite(const data::GlobalBatch& batch) {
 
 // Names the first rank whose own loss or gradient is not finite, and the first parameter whose reduced
 // gradient is not.
-std::string TrainingRun::find_culprit(const StepTotals& mine, const data::GlobalBatch& batch) {
+std::string TrainingRun::find_culprit(const StepTotals& local, const data::GlobalBatch& batch) {
   const std::string parameter = engine_.gradients().first_nonfinite();
   const auto first_rank_without = [this](bool finite) -> std::optional<size_t> {
     const auto all = session_.mesh.world().all_gather_bytes(finite ? "finite" : "");
@@ -36,7 +36,7 @@ std::string TrainingRun::find_culprit(const StepTotals& mine, const data::Global
     return found - all.begin();
   };
   std::vector<std::string> clauses;
-  auto rank = first_rank_without(std::isfinite(mine.loss));
+  auto rank = first_rank_without(std::isfinite(local.loss));
   if (!rank) rank = first_rank_without(own_gradient_is_finite(batch));
   if (rank) clauses.push_back(fmt::format("first on rank {}", *rank));
   if (!parameter.empty()) clauses.push_back(fmt::format("first in the gradient of {}", parameter));

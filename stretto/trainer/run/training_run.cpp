@@ -21,7 +21,7 @@ TrainingRun::TrainingRun(Session& session)
                .autocast = session.compute.autocast,
                .collective_forward = engine_.facts().passes_are_collective}) {}
 
-// What the steps of the next global batch see.
+// The information for the steps of the next global batch.
 PassInfo TrainingRun::pass_info() const {
   return {.forward = {.training = true,
                       .key = hash64(std::array<uint64_t, 2>{static_cast<uint64_t>(training_.seed),
@@ -33,11 +33,11 @@ PassInfo TrainingRun::pass_info() const {
           .validation_set = {}};
 }
 
-// Requests of any rank of the job, from those of Axes::sum.
-Requests TrainingRun::of_any_rank(Requests mine) const {
+// Returns the requests of any rank of the job, given those of Axes::sum.
+Requests TrainingRun::of_any_rank(Requests local) const {
   Group& world = session_.mesh.world();
-  if (&world == &session_.mesh.group(Axes::sum)) return mine;
-  const auto flags = mine.flags();
+  if (&world == &session_.mesh.group(Axes::sum)) return local;
+  const auto flags = local.flags();
   Tensor asked = at::tensor(at::ArrayRef<double>(flags), at::kDouble).to(world.device());
   world.all_reduce(asked, ReduceOp::max).wait();
   return Requests::of(asked.cpu().const_data_ptr<double>());
@@ -66,9 +66,9 @@ StepReport TrainingRun::step(const Requests& requests) {
 
 void TrainingRun::step_once(const data::GlobalBatch& batch, const Requests& requests, StepReport& report) {
   LoggedWindows logged;
-  StepTotals mine = runner_.train(batch, pass_info(), engine_, logged);
-  mine.requests = requests;
-  StepTotals::Packed sums = mine.pack();
+  StepTotals local = runner_.train(batch, pass_info(), engine_, logged);
+  local.requests = requests;
+  StepTotals::Packed sums = local.pack();
   {
     RECORD_USER_SCOPE(phase::wait);
     engine_.finish(sums);
@@ -92,7 +92,7 @@ void TrainingRun::step_once(const data::GlobalBatch& batch, const Requests& requ
   report.grad_norm = norm / count;
   report.lr = rates.lr;
   switch (session_.guard.judge(report.loss, report.grad_norm, session_.steps_done() + 1,
-                               finite ? "" : find_culprit(mine, batch))) {
+                               finite ? "" : find_culprit(local, batch))) {
     case StepGuard::Verdict::take: {
       RECORD_USER_SCOPE(phase::optimizer);
       show_gradients(batch, 1 / count, report);
@@ -127,11 +127,11 @@ double TrainingRun::clip_gradients(double norm, double count) {
   return parallel::clip_scale(norm / count, training_.max_grad_norm) / count;
 }
 
-// Values that modules log are those of the first evaluation; later ones are ignored.
+// Only the first evaluation logs values of the module; later evaluations are not logged.
 optim::Evaluation TrainingRun::evaluate_again(const data::GlobalBatch& batch) {
   LoggedWindows ignored;
-  const StepTotals mine = runner_.train(batch, pass_info(), engine_, ignored);
-  std::array<double, 2> sums = {mine.loss, mine.count};
+  const StepTotals local = runner_.train(batch, pass_info(), engine_, ignored);
+  std::array<double, 2> sums = {local.loss, local.count};
   engine_.finish(sums);
   const auto [loss_sum, count] = sums;
   return {loss_sum / count, 1 / count};

@@ -17,18 +17,18 @@ class TrainingRun {
   explicit TrainingRun(Session& session);
 
   // Takes the next step: forward and backward of the micro-batches, reduction, clipping, update. The requests
-  // of this rank (`mine`) are sent with the reduction. If the loss or gradients are not finite, or spike,
+  // of this rank (`local`) are sent with the reduction. If the loss or gradients are not finite, or spike,
   // there is no update: depending on training.on_nonfinite and on_spike, step() throws, skips the samples, or
   // requests a rollback. An exception names the first parameter and rank whose gradient is not finite; the
   // log of a skipped step names a rank only if its loss is not finite.
   // Collective.
-  StepReport step(const Requests& mine = {});
+  StepReport step(const Requests& local = {});
 
-  // Calls `hook` in each step that is taken, when its gradients are reduced: with the report's step and
+  // Calls `hook` in each step that is taken, after its gradients are reduced, with the report's step and
   // epochs.
   void on_gradients(std::function<void(const StepReport&)> hook) { on_gradients_ = std::move(hook); }
-  // The gradients of the mean loss, before clipping, by parameter; empty where the strategy divides them.
-  // Called in the hook. Collective.
+  // The gradients of the mean loss, before clipping, by parameter; empty if the strategy shards them. Called
+  // in the hook. Collective.
   NamedTensors gradients();
 
  private:
@@ -37,8 +37,8 @@ class TrainingRun {
   void step_once(const data::GlobalBatch& batch, const Requests& requests, StepReport& report);
   void step_manually(const data::GlobalBatch& batch, const Requests& requests, StepReport& report);
   void show_gradients(const data::GlobalBatch& batch, double scale, const StepReport& report);
-  Requests of_any_rank(Requests mine) const;
-  std::string find_culprit(const StepTotals& mine, const data::GlobalBatch& batch);
+  Requests of_any_rank(Requests local) const;
+  std::string find_culprit(const StepTotals& local, const data::GlobalBatch& batch);
   bool own_gradient_is_finite(const data::GlobalBatch& batch);
   double clip_gradients(double norm, double count);
   optim::Evaluation evaluate_again(const data::GlobalBatch& batch);

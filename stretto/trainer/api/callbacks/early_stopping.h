@@ -7,13 +7,13 @@
 
 namespace stretto::trainer {
 
-// Ends a run by a metric of its evaluations: section early_stopping of the recipe. Its state is in
-// checkpoints, so that a run that it ended remains ended when its command is repeated, unless the settings
-// allow more now.
+// Ends a run depending on a metric of its evaluations: section early_stopping of the recipe. Its state is in
+// checkpoints, so that a run that it has ended does not continue when its command is repeated, unless the
+// settings now allow more.
 class EarlyStopping : public Callback {
  public:
-  // `monitor`: the metric where config.monitor is unset. Throws ConfigError for a metric without a known
-  // direction.
+  // `monitor`: the metric that is used if config.monitor is unset. Throws ConfigError for a metric without a
+  // known direction.
   EarlyStopping(const EarlyStoppingConfig& config, const std::string& monitor);
 
   std::string name() const override { return "early_stopping"; }

@@ -6,8 +6,8 @@
 namespace stretto::trainer {
 
 // Writes the distribution of each weight and gradient, weights/NAME and gradients/NAME, to the trackers of
-// the run: track.histograms. All ranks take part, because they may have to be gathered. Strategies that
-// divide gradients among the ranks have no histograms of them.
+// the run: track.histograms. All ranks take part, because tensors may have to be gathered. Strategies that
+// shard gradients have no histograms of them.
 class WeightHistograms : public Callback {
  public:
   // `every`: steps or epochs.
@@ -23,8 +23,8 @@ class WeightHistograms : public Callback {
   trainer::Recurrence every_;
 };
 
-// 64 bins of equal width between the smallest and the largest value. Values that are not finite are left out;
-// without others, count is 0.
+// 64 bins of equal width between the smallest and the largest value. Values that are not finite are ignored;
+// if all are, count is 0.
 Histogram histogram_of(const Tensor& values);
 
 }  // namespace stretto::trainer
