@@ -317,7 +317,7 @@ TEST(Optimizers, InvalidSettingsAreRefused) {
               ThrowsMessage<ConfigError>(HasSubstr("did you mean \"AdamW\"?")));
 }
 
-// Embeddings, heads, norms and biases.
+// Compares embeddings, heads, norms and biases with AdamW.
 TEST(Optimizers, MuonIsAdamwForAllButHiddenMatrices) {
   const auto step = [](std::unique_ptr<Optimizer> optimizer) {
     const Buffers buffers = {at::linspace(-1, 1, 64), at::linspace(2, -1, 64),

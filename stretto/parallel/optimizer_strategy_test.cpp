@@ -144,7 +144,7 @@ struct LayerOfAllKinds : torch::nn::Module {
   Tensor filters = register_parameter("filters", at::zeros({2, 2, 2}));
 };
 
-// Those that Muon orthogonalizes, however small the units of the strategy.
+// Muon orthogonalizes the matrices of blocks, independent of the size of units.
 TEST(HiddenMatrices, AreTheMatricesOfBlocks) {
   struct Model : torch::nn::Module {
     std::shared_ptr<nn::Embedding> words = register_module("words", std::make_shared<nn::Embedding>(20, 4));
