@@ -75,20 +75,28 @@ void check_model(const Recipe& recipe) {
         "{}: a model is either loaded from a folder or created from a config.json with random weights; remove this or {}",
         recipe.origins.label("model.config"), recipe.origins.mention("model.path"));
   }
+  const TaskKind* const maker = maker_of(model);
   if (model.type) {
     for (const char* other : {"model.path", "model.config"}) {
-      if (recipe.origins.given(other))
-        throw ConfigError("{}: {} is a new model with random weights; remove this or {}",
-                          recipe.origins.label(other), *model.type, recipe.origins.mention("model.type"));
+      if (!recipe.origins.given(other) || (maker == nullptr && model.config)) continue;
+      throw ConfigError("{}: {} is a new model with random weights; remove this or {}",
+                        recipe.origins.label(other), *model.type, recipe.origins.mention("model.type"));
+    }
+    if (maker == nullptr && !model.config) {
+      throw ConfigError(
+          "{}: the sizes of the model are missing; set model.config to a section of keys of config.json, such as {{hidden_size: 256}}, or to the path of a file",
+          recipe.origins.label("model.type"));
     }
   }
-  const TaskKind* const maker = maker_of(model);
   if (maker != nullptr) check_maker(recipe, *maker);
   for (const TaskKind& kind : task_kinds().entries())
     if (kind.new_model) kind.new_model->check(recipe);
   if (maker != nullptr) return;
-  if (model.config) {
-    require_path(recipe, "model.config", model.config, "");
+  if (model.config && model.config->is_section()) {
+    check_model_section(recipe);
+  } else if (model.config) {
+    require_file(recipe, "model.config", model.config->file);
+    if (model.type) read_model_json(model);
   } else {
     require_path(recipe, "model.path", model.path, "(or model.config, for random weights)");
   }

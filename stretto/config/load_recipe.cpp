@@ -107,6 +107,8 @@ Recipe decode_recipe(const std::string& text, const std::vector<settings::Field>
 namespace {
 
 bool is_input_path(const settings::Field& field) {
+  if (const auto* value = std::get_if<std::optional<settings::FileOrSection>*>(&field.slot))
+    return !**value || !(**value)->is_section();
   const bool is_path = std::holds_alternative<std::filesystem::path*>(field.slot) ||
                        std::holds_alternative<std::optional<std::filesystem::path>*>(field.slot);
   return is_path && field.key != "output";

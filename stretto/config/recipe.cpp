@@ -5,6 +5,7 @@
 #include "stretto/base/error.h"
 #include "stretto/config/model_rule.h"
 #include "stretto/config/task_kind.h"
+#include "stretto/model_config/outline.h"
 #include "stretto/optim_config/optimizer_registry.h"
 #include "stretto/optim_config/schedule_registry.h"
 #include "stretto/settings/describe.h"
@@ -76,17 +77,20 @@ void ModelConfig::fields(settings::Fields& field) {
   field(
       "path", path,
       "model folder in Hugging Face layout to start from: config.json and model.safetensors; or the name (owner/name) of a model that `stretto pull` has fetched");
-  const std::vector<std::string> new_types = new_model_types();
+  const std::vector<std::string> new_types = new_model_types(), decoders = bundled_decoders();
   field(
       "config", config,
       fmt::format(
-          "instead of path: a config.json, for a model with random weights; one of model_type {} needs no vocabulary: it is made from data.train",
-          fmt::join(new_types, " or ")));
-  field("type", type,
-        fmt::format(
-            "instead of path and config: a new model of this type, with the settings of its section ({})",
-            describe_new_sections()),
-        one_of(new_types));
+          "instead of path: a config.json, for a model with random weights, or its keys as a section ({}); one of model_type {} needs no vocabulary: it is made from data.train",
+          fmt::join(decoders, ", "), fmt::join(new_types, " or ")));
+  std::vector<std::string> types = new_types;
+  types.insert(types.end(), decoders.begin(), decoders.end());
+  field(
+      "type", type,
+      fmt::format(
+          "with config: its model_type; {}, instead of path and config: a new model with the settings of its section ({})",
+          fmt::join(new_types, " or "), describe_new_sections()),
+      one_of(std::move(types)));
   field("dropout", dropout, "overrides every dropout probability of the model's config.json",
         at_least(0).below(1));
 }

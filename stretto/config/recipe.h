@@ -29,10 +29,10 @@ struct TrackerSetup;  // track/registry.h
 // to which programs may assign a name too: recipe.training.precision = "bf16".
 
 struct ModelConfig {
-  std::optional<std::filesystem::path> path = std::nullopt;    // a Hugging Face folder
-  std::optional<std::filesystem::path> config = std::nullopt;  // or a config.json only: random weights
-  std::optional<std::string> type =
-      std::nullopt;  // or a new model, with the settings of the section of this name
+  std::optional<std::filesystem::path> path = std::nullopt;      // a Hugging Face folder
+  std::optional<settings::FileOrSection> config = std::nullopt;  // or a config.json only: random weights
+  // With config: its model_type. Alone: a new model, with the settings of the section of its name.
+  std::optional<std::string> type = std::nullopt;
   std::optional<double> dropout = std::nullopt;
 
   void fields(settings::Fields& field);

@@ -9,6 +9,7 @@
 #include "stretto/base/philox.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/config/check_recipe.h"
+#include "stretto/config/model_json.h"
 #include "stretto/config/tasks/token_classification.h"
 #include "stretto/optim_config/optimizers.h"
 #include "stretto/settings/describe.h"
@@ -488,6 +489,90 @@ TEST_F(CheckRecipe, OneModelIsNeeded) {
       {"model.path=null", config},
       "tokenizer.path is required if model.path is not set and model.config is not of model_type sequence-tagger");
   EXPECT_NO_THROW(check({"model.path=null", config, "tokenizer.path=" + folder_.path().string()}));
+}
+
+// A recipe of a language model whose model.config is a section.
+Recipe small_model(const std::string& model, const std::string& task = "causal-lm") {
+  return parse("task: " + task + "\nmodel:\n" + model);
+}
+
+TEST(ModelSection, IsAConfigJson) {
+  const Recipe recipe = small_model(
+      "  type: llama\n  config:\n    hidden_size: 64\n    rope_theta: 1e4\n    hidden_act: gelu\n");
+  const ModelJson model = read_model_json(recipe.model);
+  EXPECT_EQ(model.json,
+            nlohmann::json::parse(
+                R"({"model_type": "llama", "hidden_size": 64, "rope_theta": 10000, "hidden_act": "gelu"})"));
+  EXPECT_EQ(model.name, "model.config");
+  EXPECT_NO_THROW(check_model_section(recipe));
+  EXPECT_EQ(parse(dump_recipe(recipe)), recipe);
+  EXPECT_EQ(decode_recipe(encode_recipe(recipe)), recipe);
+  EXPECT_EQ(decode_recipe(encode_recipe(recipe)).origins.label("model.config.hidden_size"),
+            "r.yaml:5:18: model.config.hidden_size");
+  // Ranks and parts of a run must agree on it.
+  EXPECT_EQ(shared_settings(recipe).at("model.config").at("hidden_size"), 64);
+  EXPECT_EQ(computing_settings(recipe).at("model.config").at("hidden_size"), 64);
+  EXPECT_NO_THROW(check_model_section(small_model("  config: {model_type: gpt2, n_embd: 24, n_head: 2}\n")));
+  EXPECT_NO_THROW(check_model_section(small_model("  config: {model_type: added-family, any_key: 24}\n")));
+}
+
+TEST(ModelSection, MistakesHaveThePositionOfTheirKey) {
+  const auto refuses = [](const std::string& model, const std::string& message) {
+    EXPECT_THAT([&] { check_model_section(small_model(model)); }, ThrowsMessage<ConfigError>(message))
+        << model;
+  };
+  const std::string llama = "  type: llama\n  config:\n";
+  refuses(
+      llama + "    hidden_siez: 64\n",
+      "r.yaml:5:18: model.config.hidden_siez: a model of type llama has no such key, and it may change what the "
+      "model computes; remove it if it does not; did you mean \"hidden_size\"?");
+  refuses(llama + "    hidden_size: small\n",
+          "r.yaml:5:18: model.config.hidden_size: found \"small\"; expected an integer from 1 to 16777216");
+  refuses(
+      llama + "    hidden_size: 64\n    num_attention_heads: 3\n",
+      "r.yaml:5:18: model.config.hidden_size (64) must be a multiple of num_attention_heads (3) without head_dim");
+  refuses(llama + "    rope_scaling: {rope_type: linear}\n",
+          "r.yaml:5:19: model.config.rope_scaling: factor is missing");
+  refuses(
+      llama + "    num_attention_heads: 3\n",
+      "r.yaml:5:5: model.config: hidden_size (4096) must be a multiple of num_attention_heads (3) without head_dim");
+  refuses(
+      "  type: llama\n  config: {model_type: gpt2}\n",
+      "r.yaml:4:24: model.config.model_type: found \"gpt2\", but model.type is llama; remove one of them");
+  refuses(
+      "  config: {hidden_size: 8}\n",
+      "r.yaml:3:11: model.config: model_type is missing; set model.type to one of: gpt2, llama, mistral, qwen2, qwen3");
+  refuses(
+      "  config: {model_type: bert}\n",
+      "r.yaml:3:24: model.config.model_type: a bert cannot be described by a section, but gpt2, llama, mistral, qwen2, "
+      "qwen3 can; set model.config to the path of its config.json");
+  EXPECT_THAT(
+      [&] { check_model_section(small_model(llama + "    hidden_size: 64\n", "text-classification")); },
+      ThrowsMessage<ConfigError>(
+          "r.yaml:3:9: model.type: a llama is not for the task text-classification, but for causal-lm"));
+}
+
+TEST_F(CheckRecipe, ATypeOfModelNeedsItsSizes) {
+  const std::string config = (folder_.path() / "config.json").string();
+  write_file_atomic(config, R"({"model_type": "gpt2"})");
+  const std::vector<std::string> causal = {"task=causal-lm", "model.path=null",
+                                           "tokenizer.path=" + folder_.path().string()};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), causal.begin(), causal.end());
+    return more;
+  };
+  EXPECT_NO_THROW(check(with({"model.type=llama", "model.config.hidden_size=64"})));
+  EXPECT_NO_THROW(check(with({"model.type=gpt2", "model.config=" + config})));
+  refuses(with({"model.type=llama", "model.config=" + config}),
+          "config.json: model_type: found \"gpt2\", but model.type is llama");
+  refuses(with({"model.type=llama"}),
+          "--set model.type=llama: model.type: the sizes of the model are missing");
+  refuses(with({"model.type=lama"}), "did you mean \"llama\"?");
+  refuses(with({"model.type=llama", "model.config.hiden_size=64"}),
+          "--set model.config.hiden_size=64: model.config.hiden_size: a model of type llama has no such key");
+  refuses({"task=causal-lm", "model.type=llama", "model.config.hidden_size=64"}, "remove this or model.path");
+  refuses({"task=causal-lm", "model.type=llama"},
+          "model.path: llama is a new model with random weights; remove this");
 }
 
 TEST_F(CheckRecipe, ContradictionsAreRefused) {

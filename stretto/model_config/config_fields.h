@@ -29,7 +29,9 @@ class ConfigField {
   ConfigField(const char* key, std::string Config::*member) : key_(key), member_(member) {}
   ConfigField(const char* key, bool Config::*member) : key_(key), member_(member) {}
 
-  // Throws ConfigError like ConfigJson::read. If the key is absent, the member is not changed.
+  const char* key() const { return key_; }
+
+  // Throws ConfigError as ConfigJson::read. An absent key leaves the member as it is.
   void read(const ConfigJson& json, Config& config) const {
     std::visit([&](auto member) { read_to(json, config, config.*member); }, member_);
   }
@@ -59,6 +61,14 @@ class ConfigField {
 template <class Config>
 void read_fields(const std::vector<ConfigField<Config>>& fields, const ConfigJson& json, Config& config) {
   for (const auto& field : fields) field.read(json, config);
+}
+
+// The keys of `fields`, and `further`.
+template <class Config>
+std::vector<std::string> keys_of(const std::vector<ConfigField<Config>>& fields,
+                                 std::vector<std::string> further) {
+  for (const auto& field : fields) further.emplace_back(field.key());
+  return further;
 }
 
 template <class Config>

@@ -4,6 +4,7 @@
 
 #include "stretto/model_config/config_fields.h"
 #include "stretto/model_config/heads.h"
+#include "stretto/model_config/known_keys.h"
 #include "stretto/model_config/outline.h"
 #include "stretto/model_config/transformer_sizes.h"
 
@@ -35,11 +36,22 @@ const std::vector<ConfigField<Gpt2Config>>& gpt2_fields() {
 const ConfigField<Gpt2Config> inner_field = {"n_inner", &Gpt2Config::n_inner, 1, max_width};
 
 // Alternative names that transformers also reads.
-void read_aliases(const ConfigJson& json, Gpt2Config& config) {
-  json.read("max_position_embeddings", config.n_positions, 1, max_width);
-  json.read("hidden_size", config.n_embd, 1, max_width);
-  json.read("num_hidden_layers", config.n_layer, 0, max_layers);
-  json.read("num_attention_heads", config.n_head, 1, max_width);
+const std::vector<ConfigField<Gpt2Config>>& gpt2_aliases() {
+  using Config = Gpt2Config;
+  static const std::vector<ConfigField<Config>> table = {
+      {"max_position_embeddings", &Config::n_positions, 1, max_width},
+      {"hidden_size", &Config::n_embd, 1, max_width},
+      {"num_hidden_layers", &Config::n_layer, 0, max_layers},
+      {"num_attention_heads", &Config::n_head, 1, max_width}};
+  return table;
+}
+
+// Those that from_json reads, those of a head for classification, and a former name of n_positions.
+std::vector<std::string> known_keys() {
+  return keys_of(
+      gpt2_fields(),
+      keys_of(gpt2_aliases(), {"n_inner", "n_ctx", "add_cross_attention", "summary_type", "summary_use_proj",
+                               "summary_activation", "summary_proj_to_labels", "summary_first_dropout"}));
 }
 
 }  // namespace
@@ -57,7 +69,8 @@ Gpt2Config Gpt2Config::from_json(const nlohmann::json& json, const std::string& 
   field.require("add_cross_attention", false);
   field.require("quantization_config", nullptr);
   Gpt2Config config;
-  read_aliases(field, config);
+  refuse_unknown_keys(json, source, "gpt2", known_keys());
+  read_fields(gpt2_aliases(), field, config);
   read_fields(gpt2_fields(), field, config);
   inner_field.read(field, config);
   const NamedSize width = {"n_embd", config.n_embd};

@@ -6,6 +6,7 @@
 #include "stretto/base/error.h"
 #include "stretto/model_config/config_fields.h"
 #include "stretto/model_config/heads.h"
+#include "stretto/model_config/known_keys.h"
 #include "stretto/model_config/outline.h"
 
 namespace stretto {
@@ -65,6 +66,24 @@ const ConfigField<LlamaConfig> key_heads_field = {"num_key_value_heads", &LlamaC
 const ConfigField<LlamaConfig> head_dim_field = {"head_dim", &LlamaConfig::head_dim, 1, max_width};
 const ConfigField<LlamaConfig> attention_bias_field = {"attention_bias", &LlamaConfig::attention_bias};
 const ConfigField<LlamaConfig> mlp_bias_field = {"mlp_bias", &LlamaConfig::mlp_bias};
+
+// Those that from_json reads; pretraining_tp splits products, which changes their rounding only.
+std::vector<std::string> known_keys(const LlamaVariant& variant) {
+  std::vector<std::string> further = {"num_key_value_heads",
+                                      "head_dim",
+                                      "attention_bias",
+                                      "mlp_bias",
+                                      "pretraining_tp",
+                                      "sliding_window",
+                                      "rope_theta",
+                                      "rope_scaling",
+                                      "rope_parameters",
+                                      "partial_rotary_factor",
+                                      "original_max_position_embeddings"};
+  if (variant.window == Window::some_layers)
+    further.insert(further.end(), {"use_sliding_window", "max_window_layers", "layer_types"});
+  return keys_of(llama_fields(), std::move(further));
+}
 
 bool is_null(const nlohmann::json& json, const char* key) {
   return json.contains(key) && json.at(key).is_null();
@@ -183,6 +202,9 @@ LlamaConfig LlamaConfig::from_json(const nlohmann::json& json, const std::string
     field.require("model_type", "llama");
   const LlamaVariant& variant = config.variant();
   field.require("quantization_config", nullptr);
+  if (!variant.reads_attention_bias) field.require("attention_bias", false);
+  if (!variant.reads_mlp_bias) field.require("mlp_bias", false);
+  refuse_unknown_keys(json, source, config.model_type, known_keys(variant));
   config.vocab_size = variant.vocab_size;
   config.intermediate_size = variant.intermediate_size;
   config.max_position_embeddings = variant.max_position_embeddings;

@@ -85,11 +85,10 @@ std::optional<ModelOutline> outline(const nlohmann::json& config, const std::str
   return Config::from_json(config, source).outline(head);
 }
 
-}  // namespace
+using Outline = decltype(&outline<BertConfig>);
 
-std::optional<ModelOutline> outline_of(const nlohmann::json& config, const std::string& source,
-                                       std::string_view head) {
-  using Outline = decltype(&outline<BertConfig>);
+// By model_type.
+const std::map<std::string, Outline>& outlines() {
   static const std::map<std::string, Outline> families = [] {
     std::map<std::string, Outline> all = {{"distilbert", outline<DistilBertConfig>},
                                           {"bart", outline<BartConfig>},
@@ -100,10 +99,29 @@ std::optional<ModelOutline> outline_of(const nlohmann::json& config, const std::
       all.emplace(variant.model_type, outline<LlamaConfig>);
     return all;
   }();
+  return families;
+}
+
+}  // namespace
+
+std::vector<std::string> bundled_model_types() {
+  std::vector<std::string> types;
+  for (const auto& [type, outline] : outlines()) types.push_back(type);
+  return types;
+}
+
+std::vector<std::string> bundled_decoders() {
+  std::vector<std::string> types = {"gpt2"};
+  for (const LlamaVariant& variant : llama_variants()) types.emplace_back(variant.model_type);
+  return types;
+}
+
+std::optional<ModelOutline> outline_of(const nlohmann::json& config, const std::string& source,
+                                       std::string_view head) {
   std::string type;
   ConfigJson(config, source).read("model_type", type);
-  const auto family = families.find(type);
-  return family == families.end() ? std::nullopt : family->second(config, source, head);
+  const auto family = outlines().find(type);
+  return family == outlines().end() ? std::nullopt : family->second(config, source, head);
 }
 
 }  // namespace stretto

@@ -57,8 +57,13 @@ class ModelOutline {
   std::string block_;
 };
 
-// The outline of a bundled family's model with a head of heads.h. Returns nullopt for another model_type, or
-// for a head that the family does not have. Throws ConfigError with `source` for values out of range.
+// The model_type of each bundled family, and of those among them that predict next tokens. The latter refuse
+// keys of config.json that they do not know (known_keys.h).
+std::vector<std::string> bundled_model_types();
+std::vector<std::string> bundled_decoders();
+
+// The outline of a bundled family's model with a head of heads.h. nullopt for another model_type, or a head
+// that the family has not. Throws ConfigError with `source` for values out of range.
 std::optional<ModelOutline> outline_of(const nlohmann::json& config, const std::string& source,
                                        std::string_view head);
 

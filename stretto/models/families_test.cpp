@@ -1,3 +1,5 @@
+#include <map>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -124,15 +126,22 @@ TEST(FamilyConfig, EachKeyIsReadAndWrittenByItself) {
                                {"encoder_attention_heads", 2},
                                {"embedding_size", 4},
                                {"max_position_embeddings", 16},
-                               {"decoder_attention_heads", 2},
-                               {"n_embd", 8},
-                               {"n_layer", 1},
-                               {"n_head", 2},
-                               {"n_inner", 4},
-                               {"num_key_value_heads", 1}};
+                               {"decoder_attention_heads", 2}};
+  // Decoders refuse the keys of other families.
+  const nlohmann::json tiny_gpt2 = {{"vocab_size", 8}, {"n_embd", 8},  {"n_layer", 1},
+                                    {"n_head", 2},     {"n_inner", 4}, {"n_positions", 16}};
+  const nlohmann::json tiny_llama = {{"vocab_size", 8},
+                                     {"hidden_size", 8},
+                                     {"num_hidden_layers", 1},
+                                     {"intermediate_size", 4},
+                                     {"num_attention_heads", 2},
+                                     {"num_key_value_heads", 1},
+                                     {"max_position_embeddings", 16}};
+  const std::map<std::string, nlohmann::json> decoders = {
+      {"gpt2", tiny_gpt2}, {"llama", tiny_llama}, {"mistral", tiny_llama}};
   for (const char* type :
        {"bert", "roberta", "xlm-roberta", "electra", "distilbert", "bart", "gpt2", "llama", "mistral"}) {
-    nlohmann::json json = tiny;
+    nlohmann::json json = decoders.contains(type) ? decoders.at(type) : tiny;
     json["model_type"] = type;
     const nlohmann::json before = written(json);
     int keys = 0;

@@ -33,6 +33,7 @@ struct ValueCheck {
 
   void check(bool) const {}
   void check(const std::filesystem::path&) const {}
+  void check(const FileOrSection&) const {}
   void check(int64_t value) const { check(static_cast<double>(value)); }
   void check(double value) const {
     if (field.rule.allows(value)) return;  // false for NaN

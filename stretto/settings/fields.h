@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "stretto/settings/file_or_section.h"
 #include "stretto/settings/one_of.h"
 #include "stretto/settings/rule.h"
 
@@ -48,7 +49,7 @@ using Slot = std::variant<std::monostate, bool*, int64_t*, double*, std::string*
                           std::optional<bool>*, std::optional<int64_t>*, std::optional<double>*,
                           std::optional<std::string>*, std::optional<std::filesystem::path>*,
                           std::vector<std::string>*, std::vector<int64_t>*, std::vector<double>*,
-                          std::array<double, 2>*, NameSlot>;
+                          std::array<double, 2>*, std::optional<FileOrSection>*, NameSlot>;
 
 // One declared setting or section, bound to a member of a struct.
 struct Field {

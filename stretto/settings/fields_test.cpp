@@ -7,6 +7,7 @@
 #include "stretto/settings/read.h"
 #include "stretto/settings/scoped_variable_support.h"
 #include "stretto/settings/yaml.h"
+#include "stretto/settings/yaml_override.h"
 
 namespace stretto::settings {
 namespace {
@@ -112,6 +113,47 @@ TEST(Fields, OriginsContainGivenSettings) {
   EXPECT_EQ(origins.label("inner.type"), "r.yaml:3:9: inner.type");
   EXPECT_EQ(origins.mention("count"), "count (r.yaml:1:8)");
   EXPECT_EQ(origins.label("ratio"), "ratio");
+}
+
+struct WithFile {
+  std::optional<FileOrSection> config;
+
+  void fields(Fields& field) { field("config", config, "a file or its content"); }
+};
+
+TEST(Fields, AFileOrItsContent) {
+  const ScopedVariable variable("STRETTO_TEST_COUNT", "3");
+  WithFile read;
+  const auto fields = fields_of(read);
+  read_fields(fields, parse_yaml("config: small.json\n", "r.yaml"));
+  EXPECT_EQ(read.config, FileOrSection("small.json"));
+  EXPECT_EQ(to_yaml(fields), "config: small.json\n");
+
+  YamlNode document = parse_yaml(
+      "config:\n  layers: ${STRETTO_TEST_COUNT}\n  rate: 1e-5\n  act: silu\n  name: \"3\"\n  no: null\n  tied: false\n"
+      "  rope: {factor: 2.0, sizes: [1, 2.5]}\n",
+      "r.yaml");
+  apply_override(document, "config.heads=4");
+  const Origins origins = read_fields(fields, document);
+  EXPECT_EQ(nlohmann::json(read.config->section),
+            nlohmann::json::parse(
+                R"({"layers": 3, "rate": 1e-5, "act": "silu", "name": "3", "no": null, "tied": false,
+                                      "rope": {"factor": 2.0, "sizes": [1, 2.5]}, "heads": 4})"));
+  EXPECT_EQ(origins.label("config.layers"), "r.yaml:2:11: config.layers");
+  EXPECT_EQ(origins.label("config.rope.factor"), "r.yaml:8:18: config.rope.factor");
+  EXPECT_EQ(origins.label("config.heads"), "--set config.heads=4: config.heads");
+  EXPECT_EQ(to_yaml(fields),
+            "config: {layers: 3, rate: 1.0e-05, act: silu, name: \"3\", \"no\": null, tied: false, "
+            "rope: {factor: 2.0, sizes: [1, 2.5]}, heads: 4}\n");
+  WithFile again;
+  read_fields(fields_of(again), parse_yaml(to_yaml(fields), "again.yaml"));
+  EXPECT_EQ(again.config, read.config);
+
+  EXPECT_THAT([&] { read_fields(fields, parse_yaml("config: [1]\n", "r.yaml")); },
+              ThrowsMessage<ConfigError>(HasSubstr(
+                  "r.yaml:1:9: config: expected a value (path of a file, or a section), found a list")));
+  EXPECT_THAT([&] { read_fields(fields, parse_yaml("config: {a: {b: [\"$${\", \"${\"]}}\n", "r.yaml")); },
+              ThrowsMessage<ConfigError>(HasSubstr("r.yaml:1:25: config.a.b: ")));
 }
 
 void refuses(const std::string& yaml, const std::string& message) {

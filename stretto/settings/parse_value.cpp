@@ -81,6 +81,12 @@ struct Scalar<std::filesystem::path> {
   static std::filesystem::path parse(const std::string& text, const Rule&) { return expand_home(text); }
 };
 
+template <>
+struct Scalar<FileOrSection> {
+  static constexpr const char* name = "path of a file, or a section";
+  static FileOrSection parse(const std::string& text, const Rule&) { return {expand_home(text)}; }
+};
+
 // Describes a node for messages.
 std::string found(const YamlNode& node) {
   switch (node.kind) {
@@ -111,6 +117,40 @@ T parse_scalar(const YamlNode& node, const Rule& rule, const std::string& path) 
   } catch (const ConfigError& error) {
     throw ConfigError("{}: {}: {}", node.place, path, error.what());
   }
+}
+
+// The scalars of YAML as JSON: null, true, false and numbers unless quoted, else text. Throws ConfigError
+// without the position.
+nlohmann::ordered_json json_scalar(const YamlNode& node) {
+  const std::string text = expand_variables(node.text);
+  if (!is_utf8(text)) throw ConfigError("the value is not UTF-8 text; write it in UTF-8");
+  if (node.is_quoted) return text;
+  if (text == "true" || text == "false") return text == "true";
+  if (const auto number = parse_int(text)) return *number;
+  if (const auto number = parse_double(text); number && std::isfinite(*number)) return *number;
+  return text;
+}
+
+// `path`: the dotted name of `node`, for messages.
+nlohmann::ordered_json json_of(const YamlNode& node, const std::string& path) {
+  nlohmann::ordered_json json;
+  if (node.kind == YamlNode::Kind::scalar) {
+    try {
+      return json_scalar(node);
+    } catch (const ConfigError& error) {
+      throw ConfigError("{}: {}: {}", node.place, path, error.what());
+    }
+  }
+  if (node.kind == YamlNode::Kind::sequence) {
+    json = nlohmann::ordered_json::array();
+    for (const YamlNode& child : node.children) json.push_back(json_of(child, path));
+  }
+  if (node.kind == YamlNode::Kind::mapping) {
+    json = nlohmann::ordered_json::object();
+    for (const YamlNode& child : node.children)
+      if (child.kind != YamlNode::Kind::absent) json[child.key] = json_of(child, path + "." + child.key);
+  }
+  return json;
 }
 
 template <class T>
@@ -144,6 +184,14 @@ struct ValueReader {
   void operator()(std::optional<T>* value) const {
     value->reset();
     if (node.kind != YamlNode::Kind::null) *value = parse_scalar<T>(node, rule, path);
+  }
+  void operator()(std::optional<FileOrSection>* value) const {
+    value->reset();
+    if (node.kind == YamlNode::Kind::mapping) {
+      value->emplace().section = json_of(node, path);
+    } else if (node.kind != YamlNode::Kind::null) {
+      *value = parse_scalar<FileOrSection>(node, rule, path);
+    }
   }
   template <class T>
   void operator()(std::vector<T>* value) const {

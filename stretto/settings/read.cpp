@@ -53,7 +53,14 @@ class FieldReader {
     parse_value(field, node, path);
     if (node.kind == YamlNode::Kind::null) return;
     require_in_use(field, fields, node, section);
+    add_places(node, path);
+  }
+
+  // Also of the keys below a setting that is a section of free form.
+  void add_places(const YamlNode& node, const std::string& path) {
     origins_.places[path] = node.place;
+    if (node.kind != YamlNode::Kind::mapping) return;
+    for (const YamlNode& child : node.children) add_places(child, join_path(path, child.key));
   }
 
   void require_in_use(const Field& field, const std::vector<Field>& fields, const YamlNode& node,

@@ -59,6 +59,9 @@ struct SlotSchema {
     alternatives.push_back({{"type", "null"}});
     return any_of(std::move(alternatives));
   }
+  Json operator()(std::optional<FileOrSection>*) const {
+    return any_of({{{"type", "string"}}, {{"type", "object"}}, {{"type", "null"}}});
+  }
   template <class T>
   Json operator()(std::vector<T>*) const {
     return {{"type", "array"}, {"items", any_of(scalar_alternatives(json_type<T>, rule))}};

@@ -14,6 +14,10 @@ namespace {
 struct ToJson {
   nlohmann::ordered_json operator()(std::monostate) const { return nullptr; }
   nlohmann::ordered_json operator()(const std::filesystem::path* value) const { return value->string(); }
+  nlohmann::ordered_json operator()(FileOrSection* value) const {
+    if (value->is_section()) return value->section;
+    return value->file.string();
+  }
   nlohmann::ordered_json operator()(const NameSlot& slot) const {
     if (const auto name = slot.get()) return *name;
     return nullptr;
@@ -56,10 +60,15 @@ std::string yaml_scalar(const nlohmann::ordered_json& value) {
 }
 
 std::string yaml_value(const nlohmann::ordered_json& value) {
-  if (!value.is_array()) return yaml_scalar(value);
+  if (!value.is_structured()) return yaml_scalar(value);
   std::vector<std::string> items;
-  for (const auto& item : value) items.push_back(yaml_scalar(item));
-  return fmt::format("[{}]", fmt::join(items, ", "));
+  if (value.is_array()) {
+    for (const auto& item : value) items.push_back(yaml_value(item));
+    return fmt::format("[{}]", fmt::join(items, ", "));
+  }
+  for (const auto& [key, item] : value.items())
+    items.push_back(fmt::format("{}: {}", yaml_scalar(key), yaml_value(item)));
+  return fmt::format("{{{}}}", fmt::join(items, ", "));
 }
 
 }  // namespace

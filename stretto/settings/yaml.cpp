@@ -39,6 +39,7 @@ class TreeBuilder : public YAML::EventHandler {
     last_scalar_ = mark;
     YamlNode scalar = node(YamlNode::Kind::scalar, mark);
     scalar.text = value;
+    scalar.is_quoted = tag == "!";
     add(std::move(scalar));
   }
 

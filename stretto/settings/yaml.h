@@ -14,6 +14,7 @@ struct YamlNode {
   Kind kind = Kind::null;
   std::string place;               // "sst2.yaml:14:7", lines and columns counted from 1
   std::string text;                // of a scalar
+  bool is_quoted = false;          // a scalar that is text, even if it looks like a number
   std::string key;                 // of a mapping's child
   std::string key_place;           // of a mapping's child
   std::vector<YamlNode> children;  // of a sequence or a mapping, in the order of the document

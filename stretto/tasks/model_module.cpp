@@ -3,23 +3,17 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
-#include "stretto/model_config/config_json.h"
+#include "stretto/config/model_json.h"
 #include "stretto/tensor/safetensors.h"
 #include "stretto/text/copy_tokenizer.h"
 
 namespace stretto {
-namespace {
-
-std::filesystem::path config_file(const ModelConfig& config) {
-  return config.path ? *config.path / "config.json" : config.config.value();
-}
-
-}  // namespace
 
 ModelModule::ModelModule(const ModelConfig& config, const std::string& head,
-                         const std::vector<std::string>& labels, uint64_t seed, const ModelRegistry& models)
-    : original_config_(read_config_json(config_file(config))) {
-  model_ = model(make_text_model(models, head, original_config_, config_file(config).string(),
+                         const std::vector<std::string>& labels, uint64_t seed, const ModelRegistry& models) {
+  ModelJson read = read_model_json(config);
+  original_config_ = std::move(read.json);
+  model_ = model(make_text_model(models, head, original_config_, read.name,
                                  {.labels = labels, .dropout = config.dropout}));
   auto random = initial_values(*model_, seed);
   if (!config.path) {

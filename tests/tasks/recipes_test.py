@@ -145,7 +145,8 @@ def check_recipes(stretto):
     require(recipes == sorted(METRICS), f"recipes/ holds {recipes}; this test knows {sorted(METRICS)}")
     shutil.copytree(SOURCE / "recipes", stretto.folder / "recipes")
     for name in recipes:
-        settings = {"bart": NEW_BART, "pairs": NEW_ROBERTA}.get(name, [])
+        small = [f"model.config.{key}={value}" for key, value in stretto.json("new-gpt2/config.json").items() if key != "model_type"]
+        settings = {"bart": NEW_BART, "pairs": NEW_ROBERTA, "clm": small}.get(name, [])
         check_recipe(stretto, f"recipes/{name}.yaml", name, *settings)
     # Tests what the comments of pairs.yaml state about numbers and single texts.
     stsb = [f"data.{part}=real/stsb/{file}.tsv" for part, file in (("train", "train"), ("validation", "dev"), ("test", "test"))]
@@ -205,8 +206,7 @@ def main(program):
     with tempfile.TemporaryDirectory(prefix="stretto-recipes-") as temporary:
         folder = pathlib.Path(temporary)
         encoder = make_small_data(folder)
-        os.environ.update(STRETTO_DATA="real", STRETTO_ENCODER=str(encoder), STRETTO_TOKENIZER="new-gpt2",
-                          STRETTO_CONFIG="new-gpt2/config.json")
+        os.environ.update(STRETTO_DATA="real", STRETTO_ENCODER=str(encoder), STRETTO_TOKENIZER="new-gpt2")
         stretto = Stretto(program, folder)
         check_recipes(stretto)
         check_doors(stretto, encoder)

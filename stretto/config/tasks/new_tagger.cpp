@@ -108,9 +108,9 @@ void TaggerSettings::fields(settings::Fields& field) {
 
 bool is_new_tagger(const ModelConfig& model) {
   if (model.type) return model.type == new_tagger;
-  if (!model.config) return false;
+  if (!model.config || model.config->is_section()) return false;
   try {
-    const auto json = nlohmann::json::parse(MappedFile(*model.config).text());
+    const auto json = nlohmann::json::parse(MappedFile(model.config->file).text());
     return json.is_object() && json.value("model_type", "") == new_tagger && !json.contains("vocab_size");
   } catch (const std::exception&) {
     return false;
@@ -126,7 +126,7 @@ TaggerSettings read_new_tagger(const Recipe& recipe) {
         [&](const std::string& name) { return recipe.origins.label(section + name); });
     return settings;
   }
-  const std::filesystem::path& path = recipe.model.config.value();
+  const std::filesystem::path& path = recipe.model.config.value().file;
   TaggerFile file;
   const settings::YamlNode document = settings::parse_yaml(read_file(path), path.string());
   const settings::Origins origins = settings::read_fields(settings::fields_of(file), document);

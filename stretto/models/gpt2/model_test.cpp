@@ -58,6 +58,8 @@ TEST(Gpt2, UnsupportedConfigurationsAreRefused) {
   EXPECT_THAT(refusal({{"n_head", 5}}), HasSubstr("n_embd (16) must be a multiple of n_head (5)"));
   EXPECT_THAT(refusal({{"n_inner", 0}}), HasSubstr("n_inner: found 0"));
   EXPECT_THAT(refusal({{"quantization_config", {{"bits", 4}}}}), HasSubstr("quantization_config"));
+  EXPECT_THAT(refusal({{"attn_logit_softcapping", 50.0}}),
+              HasSubstr("config.json: attn_logit_softcapping: a model of type gpt2 has no such key"));
 }
 
 TEST(Gpt2, AliasesOfKeysAreRead) {

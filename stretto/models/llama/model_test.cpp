@@ -21,6 +21,18 @@ TEST(Llama, UnsupportedConfigurationsAreRefused) {
   EXPECT_THAT(refusal({{"quantization_config", {{"bits", 4}}}}), HasSubstr("quantization_config"));
   EXPECT_THAT(refusal({{"pad_token_id", 40}}), HasSubstr("pad_token_id: found 40"));
   EXPECT_THAT(refusal({{"head_dim", 7}}), HasSubstr("turn 7 columns of heads of 7"));
+  EXPECT_THAT(refusal({{"final_logit_softcapping", 30.0}}),
+              HasSubstr("config.json: final_logit_softcapping: a model of type llama has no such key"));
+  EXPECT_THAT(refusal({{"use_qk_norm", true}}),
+              HasSubstr("use_qk_norm: a model of type llama has no such key"));
+  EXPECT_THAT(refusal({{"hidden_siez", 26}}), HasSubstr("did you mean \"hidden_size\"?"));
+  EXPECT_THAT(refusal({{"tie_word_embedings", false}}), HasSubstr("did you mean \"tie_word_embeddings\"?"));
+  for (const nlohmann::json& harmless : {nlohmann::json{{"use_mrope", false}, {"rope_interleaved", false}},
+                                         nlohmann::json{{"attn_logit_softcapping", nullptr}},
+                                         nlohmann::json{{"pruned_heads", nlohmann::json::object()}},
+                                         nlohmann::json{{"_attn_implementation", "sdpa"}},
+                                         nlohmann::json{{"temperature", 0.7}, {"pretraining_tp", 2}}})
+    EXPECT_EQ(refusal(harmless), "") << harmless;
   EXPECT_THAT(refusal({{"intermediate_size", 1 << 24}, {"hidden_size", 1 << 24}, {"head_dim", 1 << 22}}),
               HasSubstr("more than 2^40 parameters"));
 }
@@ -123,12 +135,15 @@ TEST(Llama, DefaultsEqualThoseOfTransformers) {
 }
 
 // A key that only another variant reads has no effect, as in transformers.
-TEST(Llama, KeysOfOtherVariantsAreNotRead) {
-  const LlamaConfig mistral =
-      parsed({{"model_type", "mistral"}, {"attention_bias", true}, {"mlp_bias", true}});
-  EXPECT_FALSE(mistral.query_bias());
-  EXPECT_FALSE(mistral.attention_bias);
-  EXPECT_FALSE(mistral.mlp_bias);
+TEST(Llama, KeysOfOtherVariantsAreRefused) {
+  for (const char* key : {"attention_bias", "mlp_bias"}) {
+    EXPECT_THAT(refusal_of("llama/mistral", {{key, true}}),
+                HasSubstr(fmt::format("{}: true is not supported; only false is", key)));
+    const LlamaConfig mistral = parsed({{"model_type", "mistral"}, {key, false}});
+    EXPECT_FALSE(mistral.query_bias() || mistral.attention_bias || mistral.mlp_bias);
+  }
+  EXPECT_THAT(refusal_of("llama/mistral", {{"use_sliding_window", true}}),
+              HasSubstr("use_sliding_window: a model of type mistral has no such key"));
 }
 
 TEST(Llama, InitialValuesEqualThoseOfTransformers) {

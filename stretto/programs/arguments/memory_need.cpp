@@ -2,8 +2,8 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
+#include "stretto/config/model_json.h"
 #include "stretto/config/task_kind.h"
-#include "stretto/model_config/config_json.h"
 #include "stretto/model_config/heads.h"
 #include "stretto/model_config/outline.h"
 #include "stretto/optim_config/optimizer_registry.h"
@@ -22,15 +22,11 @@ double file_bytes(const std::optional<std::filesystem::path>& path) {
 
 // The model of a bundled family; nullopt if config.json does not describe one with the task's head.
 std::optional<ModelOutline> outline_of(const Recipe& recipe) {
-  const ModelConfig& model = recipe.model;
-  const std::optional<std::filesystem::path> file = model.config ? model.config
-                                                    : model.path ? std::optional(*model.path / "config.json")
-                                                                 : std::nullopt;
-  if (!file) return std::nullopt;
+  if (!recipe.model.path && !recipe.model.config) return std::nullopt;
   const std::string head = task_kind(recipe).head;
   try {
-    return stretto::outline_of(read_config_json(*file), file->string(),
-                               head.empty() ? heads::hidden_states : head);
+    const ModelJson model = read_model_json(recipe.model);
+    return stretto::outline_of(model.json, model.name, head.empty() ? heads::hidden_states : head);
   } catch (const Error&) {  // the ranks report it
     return std::nullopt;
   }
