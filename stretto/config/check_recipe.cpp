@@ -7,6 +7,8 @@
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
 #include "stretto/config/evaluation.h"
+#include "stretto/config/mixture.h"
+#include "stretto/config/model_json.h"
 #include "stretto/config/task_kind.h"
 #include "stretto/settings/check_settings.h"
 #include "stretto/track/registry.h"
@@ -185,8 +187,32 @@ void check_scheduler(const Recipe& recipe) {
   check_choice(recipe, "scheduler", recipe.scheduler);
 }
 
+void check_mixture(const Recipe& recipe) {
+  const auto& origins = recipe.origins;
+  const std::string place = origins.label("data.mixture");
+  if (!task_kind(recipe).reads_corpora) {
+    throw ConfigError("{}: only the task {} reads a mixture; {} is {}; set data.train to a file", place,
+                      tasks_with([](const TaskKind& kind) { return kind.reads_corpora; }),
+                      origins.mention("task"), recipe.task);
+  }
+  if (recipe.data.train)
+    throw ConfigError("{}: there are training samples already; remove this or {}", place,
+                      origins.mention("data.train"));
+  for (const char* part : {"data.validation_split", "data.max_train_samples"}) {
+    if (!origins.given(part)) continue;
+    throw ConfigError("{}: it takes a part of data.train, but {} is set; set {} instead", origins.label(part),
+                      origins.mention("data.mixture"),
+                      std::string_view(part).ends_with("split") ? "data.validation" : "training.max_steps");
+  }
+  for (const MixturePart& part : mixture_of(recipe)) require_file(recipe, "data.mixture", part.path);
+}
+
 void check_files(const Recipe& recipe) {
-  require_path(recipe, "data.train", recipe.data.train, "by stretto train");
+  if (!recipe.data.mixture.empty()) {
+    check_mixture(recipe);
+  } else {
+    require_path(recipe, "data.train", recipe.data.train, "by stretto train");
+  }
   if (recipe.data.test) require_file(recipe, "data.test", *recipe.data.test);
   if (recipe.data.validation_split && !task_kind(recipe).draws_validation) {
     throw ConfigError(

@@ -62,7 +62,8 @@ void resolve_evaluation(Recipe& recipe) {
 }
 
 std::string why_not_evaluated(const Recipe& recipe) {
-  const bool implied = recipe.data.train && !has_samples(recipe) && !recipe.origins.given("evaluate.every");
+  const bool trains = recipe.data.train || !recipe.data.mixture.empty();
+  const bool implied = trains && !has_samples(recipe) && !recipe.origins.given("evaluate.every");
   return implied ? "data.validation is not set" : recipe.origins.mention("evaluate.every") + " is never";
 }
 

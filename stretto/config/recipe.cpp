@@ -112,6 +112,11 @@ void DataConfig::fields(settings::Fields& field) {
   field(
       "train", train,
       "training samples: .tsv, .csv or .jsonl; CoNLL or .jsonl for tags; SQuAD's .json or .jsonl for questions");
+  field(
+      "mixture", mixture,
+      fmt::format(
+          "instead of train, with task {}: text files and corpora with weights, as in [wiki=0.7, books.txt=0.3], which are the shares of their blocks among those of an epoch",
+          tasks_with([](const TaskKind& kind) { return kind.reads_corpora; })));
   field("validation", validation, "samples that are evaluated during training", may_change_on_resume());
   field(
       "validation_split", validation_split,

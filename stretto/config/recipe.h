@@ -50,6 +50,7 @@ struct TokenizerConfig {
 
 struct DataConfig {
   std::optional<std::filesystem::path> train = std::nullopt;
+  std::vector<std::string> mixture = {};  // mixture_of()
   std::optional<std::filesystem::path> validation = std::nullopt;
   std::optional<double> validation_split = std::nullopt;
   std::optional<std::filesystem::path> test = std::nullopt;

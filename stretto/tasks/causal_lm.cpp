@@ -7,12 +7,14 @@
 #include "stretto/base/log.h"
 #include "stretto/base/stream_hash.h"
 #include "stretto/base/strings.h"
+#include "stretto/config/mixture.h"
 #include "stretto/config/tasks/causal_lm.h"
 #include "stretto/data/block_dataset.h"
 #include "stretto/tasks/causal_language_model.h"
 #include "stretto/tasks/fine_tuning.h"
 #include "stretto/token_corpus/block_range.h"
 #include "stretto/token_corpus/growing_file.h"
+#include "stretto/token_corpus/mixture.h"
 #include "stretto/token_corpus/tokenize.h"
 #include "stretto/token_corpus/windows.h"
 #include "stretto/trainer/folder/run_folder.h"
@@ -22,11 +24,12 @@ namespace {
 
 using token_corpus::Blocks;
 using token_corpus::Corpus;
+using token_corpus::CorpusBlocks;
 
-// A corpus of `stretto data tokenize` or a text file, and which of its blocks are read.
+// Corpora of `stretto data tokenize` and text files, and which of their blocks are read.
 struct TextSource {
-  std::string name;  // the path, for messages
-  std::filesystem::path path;
+  std::string name;  // the path or the setting, for messages
+  std::vector<MixturePart> parts;
   std::string content;        // a hash
   double begin = 0, end = 1;  // shares of the blocks
 };
@@ -43,25 +46,53 @@ token_corpus::DocumentRule rule_of(TextDocument document) {
   return token_corpus::DocumentRule::file;
 }
 
-TextSource open_text(const std::filesystem::path& path) {
-  if (std::filesystem::is_directory(path)) return {path.string(), path, Corpus(path).fingerprint()};
+std::string hash_text(const std::filesystem::path& path) {
+  if (std::filesystem::is_directory(path)) return Corpus(path).fingerprint();
   StreamHash hash;
   token_corpus::hash_file(path, static_cast<int64_t>(std::filesystem::file_size(path)), hash);
-  return {path.string(), path, token_corpus::checksum_text(hash.value())};
+  return token_corpus::checksum_text(hash.value());
 }
 
-// The blocks of a source, and the corpus that they are of.
+// The text of a setting. Throws DataError that begins with it.
+TextSource open_text(const Recipe& recipe, const char* setting, const std::vector<MixturePart>& parts) {
+  TextSource source{parts.size() == 1 ? parts.front().path.string() : setting, parts, ""};
+  try {
+    for (const auto& [path, weight] : parts)
+      source.content += parts.size() == 1 ? hash_text(path) : fmt::format("{} {}\n", hash_text(path), weight);
+  } catch (const DataError& error) {
+    throw DataError("{}: {}", recipe.origins.label(setting), error.what());
+  }
+  return source;
+}
+
+TextSource open_text(const Recipe& recipe, const char* setting,
+                     const std::optional<std::filesystem::path>& path) {
+  return open_text(recipe, setting, std::vector<MixturePart>{{path.value(), 1}});
+}
+
+// A corpus, and how many of the samples are its blocks.
+struct SampledCorpus {
+  std::shared_ptr<const Corpus> corpus;
+  int64_t samples, blocks;
+};
+
+// The blocks of a source, and the corpora that they are of.
 class TextBlocks : public data::BlockDataset {
  public:
-  TextBlocks(std::shared_ptr<const Corpus> corpus, const std::shared_ptr<const Blocks>& blocks,
+  TextBlocks(std::vector<SampledCorpus> corpora, const std::shared_ptr<const Blocks>& blocks,
              int64_t pad_to_multiple_of)
-      : BlockDataset(blocks, pad_to_multiple_of), corpus_(std::move(corpus)) {}
+      : BlockDataset(blocks, pad_to_multiple_of), corpora_(std::move(corpora)) {}
 
-  const token_corpus::Manifest& manifest() const { return corpus_->manifest(); }
+  const std::vector<SampledCorpus>& corpora() const { return corpora_; }
 
  private:
-  std::shared_ptr<const Corpus> corpus_;
+  std::vector<SampledCorpus> corpora_;
 };
+
+double bytes_per_token(const Corpus& corpus) {
+  const token_corpus::Manifest& manifest = corpus.manifest();
+  return static_cast<double>(manifest.text_bytes) / static_cast<double>(manifest.tokens);
+}
 
 class CausalLm : public FineTuning<TextSource, TextBlocks, CausalLanguageModel> {
  public:
@@ -73,7 +104,9 @@ class CausalLm : public FineTuning<TextSource, TextBlocks, CausalLanguageModel> 
 
  private:
   TrainingFiles read_for_training() override;
-  TextSource read_for_test(const std::vector<std::string>&) override { return open_text(*recipe_.data.test); }
+  TextSource read_for_test(const std::vector<std::string>&) override {
+    return open_text(recipe_, "data.test", recipe_.data.test);
+  }
   bool has_labels(const TextSource&) const override { return true; }
   std::string content_hash(const TextSource& source) const override { return source.content; }
   std::unique_ptr<CausalLanguageModel> make_module(const ModuleArguments& arguments) override {
@@ -87,8 +120,7 @@ class CausalLm : public FineTuning<TextSource, TextBlocks, CausalLanguageModel> 
                                        const text::Tokenizer& tokenizer, bool is_scored) const override;
   void describe(const TextSource& source, const TextBlocks& dataset) const override;
   void evaluate_on(CausalLanguageModel& module, const TextSource&, const TextBlocks& dataset) const override {
-    const token_corpus::Manifest& manifest = dataset.manifest();
-    module.evaluate_on(static_cast<double>(manifest.text_bytes) / static_cast<double>(manifest.tokens));
+    module.evaluate_on(bytes_per_token(*dataset.corpora().front().corpus));
   }
   TestResults write_results(const TextSource& source, const CausalLanguageModel& module, const Tensor& rows,
                             const Metrics& metrics) const override;
@@ -98,7 +130,12 @@ class CausalLm : public FineTuning<TextSource, TextBlocks, CausalLanguageModel> 
     const int64_t length = recipe_.data.max_length;
     return length == task_kind(recipe_).max_length ? std::min(length, model.limits().max_length) : length;
   }
-  std::shared_ptr<const Blocks> blocks_of(const std::shared_ptr<const Corpus>& corpus, int32_t length) const;
+  std::shared_ptr<const Corpus> open_corpus(const std::filesystem::path& path,
+                                            const text::Tokenizer& tokenizer) const;
+  std::shared_ptr<const CorpusBlocks> blocks_of(const std::shared_ptr<const Corpus>& corpus,
+                                                int32_t length) const;
+  std::unique_ptr<TextBlocks> mix(const TextSource& source, const text::Tokenizer& tokenizer,
+                                  int32_t length) const;
   std::optional<int64_t> most_blocks(bool is_scored) const;
 
   const CausalLmConfig& settings_;
@@ -107,8 +144,10 @@ class CausalLm : public FineTuning<TextSource, TextBlocks, CausalLanguageModel> 
 };
 
 CausalLm::TrainingFiles CausalLm::read_for_training() {
-  TrainingFiles files{.train = open_text(*recipe_.data.train)};
-  if (recipe_.data.validation) files.validation = open_text(*recipe_.data.validation);
+  TrainingFiles files{.train = recipe_.data.train ? open_text(recipe_, "data.train", recipe_.data.train)
+                                                  : open_text(recipe_, "data.mixture", mixture_of(recipe_))};
+  if (recipe_.data.validation)
+    files.validation = open_text(recipe_, "data.validation", recipe_.data.validation);
   if (recipe_.data.validation_split) {
     files.validation = files.train;
     files.validation->begin = files.train.end = 1 - *recipe_.data.validation_split;
@@ -116,14 +155,11 @@ CausalLm::TrainingFiles CausalLm::read_for_training() {
   return files;
 }
 
-std::shared_ptr<const Blocks> CausalLm::blocks_of(const std::shared_ptr<const Corpus>& corpus,
-                                                  int32_t length) const {
-  if (is_test_ && settings_.stride) {
-    return std::make_shared<token_corpus::Windows>(corpus, length, static_cast<int32_t>(*settings_.stride));
-  }
+std::shared_ptr<const CorpusBlocks> CausalLm::blocks_of(const std::shared_ptr<const Corpus>& corpus,
+                                                        int32_t length) const {
   if (settings_.blocks == BlockKind::run_clm)
-    return std::make_shared<token_corpus::CorpusBlocks>(corpus, token_corpus::run_clm_blocks(length));
-  return std::make_shared<token_corpus::CorpusBlocks>(
+    return std::make_shared<CorpusBlocks>(corpus, token_corpus::run_clm_blocks(length));
+  return std::make_shared<CorpusBlocks>(
       corpus, token_corpus::BlockOptions{.block_size = length,
                                          .separate_documents = settings_.blocks == BlockKind::documents});
 }
@@ -133,23 +169,50 @@ std::optional<int64_t> CausalLm::most_blocks(bool is_scored) const {
   return is_scored ? recipe_.data.max_validation_samples : recipe_.data.max_train_samples;
 }
 
+std::shared_ptr<const Corpus> CausalLm::open_corpus(const std::filesystem::path& path,
+                                                    const text::Tokenizer& tokenizer) const {
+  const std::filesystem::path cache = recipe_.data.cache.value_or(recipe_.output / "cache");
+  return token_corpus::open_corpus(path, tokenizer, tokenizer_path_, cache,
+                                   {.documents = {.rule = rule_of(settings_.document),
+                                                  .keep_newlines = settings_.keep_newlines,
+                                                  .column = recipe_.data.text.value_or("text")},
+                                    .eos = settings_.append_eos,
+                                    .wait = true,
+                                    .names = {{"column", "data.text"},
+                                              {"eos", "causal_lm.append_eos"},
+                                              {"eos_token", "tokenizer.path"},
+                                              {"overwrite", "data.cache"},
+                                              {"output", "data.cache"}}});
+}
+
+std::unique_ptr<TextBlocks> CausalLm::mix(const TextSource& source, const text::Tokenizer& tokenizer,
+                                          int32_t length) const {
+  std::vector<SampledCorpus> corpora;
+  std::vector<token_corpus::WeightedBlocks> parts;
+  for (const auto& [path, weight] : source.parts) {
+    const auto corpus = open_corpus(path, tokenizer);
+    parts.push_back({blocks_of(corpus, length), weight});
+    corpora.push_back({corpus, 0, parts.back().blocks->size()});
+  }
+  try {
+    const auto mixture = std::make_shared<const token_corpus::Mixture>(std::move(parts));
+    for (size_t i = 0; i < corpora.size(); ++i) corpora[i].samples = mixture->count(i);
+    return std::make_unique<TextBlocks>(std::move(corpora), mixture, recipe_.data.pad_to_multiple_of);
+  } catch (const ConfigError& error) {
+    throw ConfigError("{}: {}", recipe_.origins.label("data.mixture"), error.what());
+  }
+}
+
 std::unique_ptr<TextBlocks> CausalLm::tokenize(const TextSource& source, const TextModel& model,
                                                const text::Tokenizer& tokenizer, bool is_scored) const {
-  const std::filesystem::path cache = recipe_.data.cache.value_or(recipe_.output / "cache");
-  const auto corpus = token_corpus::open_corpus(source.path, tokenizer, tokenizer_path_, cache,
-                                                {.documents = {.rule = rule_of(settings_.document),
-                                                               .keep_newlines = settings_.keep_newlines,
-                                                               .column = recipe_.data.text.value_or("text")},
-                                                 .eos = settings_.append_eos,
-                                                 .wait = true,
-                                                 .names = {{"column", "data.text"},
-                                                           {"eos", "causal_lm.append_eos"},
-                                                           {"eos_token", "tokenizer.path"},
-                                                           {"overwrite", "data.cache"},
-                                                           {"output", "data.cache"}}});
-  if (corpus->tokens() == 0) throw DataError("{}: there is no text in it", source.name);
-  check_stride(recipe_, max_length(model));
-  const auto blocks = blocks_of(corpus, static_cast<int32_t>(max_length(model)));
+  const auto length = static_cast<int32_t>(max_length(model));
+  if (source.parts.size() > 1) return mix(source, tokenizer, length);
+  const auto corpus = open_corpus(source.parts.front().path, tokenizer);
+  check_stride(recipe_, length);
+  const std::shared_ptr<const Blocks> blocks =
+      is_test_ && settings_.stride
+          ? std::make_shared<token_corpus::Windows>(corpus, length, static_cast<int32_t>(*settings_.stride))
+          : std::shared_ptr<const Blocks>(blocks_of(corpus, length));
   const auto at = [&](double share) {
     return static_cast<int64_t>(std::llround(share * static_cast<double>(blocks->size())));
   };
@@ -162,17 +225,25 @@ std::unique_ptr<TextBlocks> CausalLm::tokenize(const TextSource& source, const T
         source.name, counted(blocks->size(), "block"), blocks->block_size(),
         is_scored ? "validation" : "training");
   }
-  return std::make_unique<TextBlocks>(corpus,
+  return std::make_unique<TextBlocks>(std::vector<SampledCorpus>{{corpus, count, count}},
                                       std::make_shared<token_corpus::BlockRange>(blocks, first, count),
                                       recipe_.data.pad_to_multiple_of);
 }
 
 void CausalLm::describe(const TextSource& source, const TextBlocks& dataset) const {
-  const token_corpus::Manifest& manifest = dataset.manifest();
-  log::info("data       {}: {} of up to {} tokens, of a text of {} tokens in {}, {:.2f} bytes per token",
-            source.name, counted(dataset.size(), "block"), dataset.block_size(), manifest.tokens,
-            counted(manifest.documents, "document"),
-            static_cast<double>(manifest.text_bytes) / static_cast<double>(manifest.tokens));
+  for (size_t i = 0; i < dataset.corpora().size(); ++i) {
+    const auto& [corpus, samples, blocks] = dataset.corpora()[i];
+    const std::string share =
+        dataset.corpora().size() == 1
+            ? ""
+            : fmt::format(" ({:.1f} % of the samples, each {:.2f} times)",
+                          100 * static_cast<double>(samples) / static_cast<double>(dataset.size()),
+                          static_cast<double>(samples) / static_cast<double>(blocks));
+    log::info("data       {}: {} of up to {} tokens{}, of a text of {} tokens in {}, {:.2f} bytes per token",
+              source.parts[i].path.string(), counted(blocks, "block"), dataset.block_size(), share,
+              corpus->manifest().tokens, counted(corpus->manifest().documents, "document"),
+              bytes_per_token(*corpus));
+  }
 }
 
 TestResults CausalLm::write_results(const TextSource&, const CausalLanguageModel&, const Tensor& rows,

@@ -132,6 +132,46 @@ def check_corpus(stretto, run):
     require(losses_of(stretto, "further")[0] < losses_of(stretto, run)[0] / 2, "a trained model begins as a new one")
 
 
+def check_section(stretto, run):
+    """A model.config that is a section is the same model as its file: bits, saved folder, plan, and a resumed run."""
+    file = stretto.json("gpt2/config.json")
+    section = "".join(f"\n    {key}: {value}" for key, value in file.items() if key != "model_type")
+    recipe = RECIPE.replace("model: {config: gpt2/config.json}", f"model:\n  type: gpt2\n  config:{section}")
+    (stretto.folder / "section.yaml").write_text(recipe)
+    stretto.train("section.yaml", "section", 1, "training.steps_this_run=5")
+    stretto.require_error("model.config", "train", "section.yaml", "-N", 1, "output=section", "model.config.n_head=2")
+    stretto.train("section.yaml", "section", 2)
+    require(losses_of(stretto, "section")[:5] == losses_of(stretto, run)[:5], "a section is another model than its file")
+    require(stretto.json("section/model/config.json") == stretto.json(f"{run}/model/config.json"), "config.json of a section")
+    # The run's config.yaml repeats the run.
+    stretto.train("section/config.yaml", "section-again", 1, "training.max_steps=2")
+    require(losses_of(stretto, "section-again") == losses_of(stretto, run)[:2], "the saved recipe is another model")
+    large = ["model.config.n_embd=16384", "model.config.n_layer=100"]
+    stretto.require_error("of memory (", "train", "section.yaml", "-N", 1, "output=refused", *large)
+
+
+def check_mixture(stretto):
+    """A mixture of a corpus and a text is the same for any number of ranks and behind a resume."""
+    write_lines(stretto.folder / "more.txt", 90, seed=3)
+    mixed = ["data.train=null", "data.mixture=[more.txt=0.75, corpus=0.25]", "training.max_steps=20"]
+    stretto.train("clm.yaml", "mixed", 1, *mixed)
+    losses = losses_of(stretto, "mixed")
+    stretto.train("clm.yaml", "mixed-2", 2, *mixed)
+    found = losses_of(stretto, "mixed-2")
+    require(len(found) == len(losses) and all(math.isclose(a, b, rel_tol=1e-4) for a, b in zip(found, losses)),
+            f"a mixture on 2 ranks: {found}, on 1 {losses}")
+    stretto.train("clm.yaml", "mixed-parts", 1, *mixed, "training.steps_this_run=7")
+    stretto.require_error("data.mixture", "train", "clm.yaml", "-N", 1, "output=mixed-parts", *mixed, "data.mixture=[more.txt=0.5, corpus=0.5]")
+    stretto.train("clm.yaml", "mixed-parts", 1, *mixed)
+    require(losses_of(stretto, "mixed-parts") == losses, "a resumed mixture is another one")
+    log = (stretto.folder / "mixed/logger_logs/training_0.log").read_text()
+    require("(75." in log and "(25." in log and "each 1.00 times" in log, log)
+    steps = ["training.max_steps=3"]
+    stretto.train("clm.yaml", "alone", 1, "data.train=null", "data.mixture=[train.txt=3]", *steps)
+    stretto.train("clm.yaml", "unmixed", 1, *steps)
+    require(losses_of(stretto, "alone") == losses_of(stretto, "unmixed"), "a mixture of one text is not that text")
+
+
 def check_blocks(stretto):
     """Tests each kind of blocks, a part of the training text as validation data, and limits."""
     for settings in (["causal_lm.blocks=stream"], ["causal_lm.blocks=run-clm", "causal_lm.append_eos=false", "causal_lm.keep_newlines=true"],
@@ -172,13 +212,31 @@ def check_door(stretto):
     stretto.require_error("--do_predict: run_clm.py predicts nothing", *given, "refused", "--do_predict")
 
 
+MIXED = ["data.train=null"]
+
 MISTAKES = [
     (["data.max_length=49"], "data.max_length: 49 exceeds the 48 positions of the model"),
     (["causal_lm.stride=49", "data.max_length=48"], "causal_lm.stride: "),
     (["causal_lm.stride=49"], "causal_lm.stride: windows of 48 tokens that begin 49 tokens apart"),
     (["causal_lm.blocks=block"], "causal_lm.blocks: \"block\" is not one of"),
     (["causal_lm.document=file", "causal_lm.keep_newlines=true"], "causal_lm.keep_newlines: "),
-    (["data.train=gpt2"], "gpt2"),
+    (["data.train=gpt2"], "data.train: gpt2: no token corpus: there is no corpus.json"),
+    (["data.validation=gpt2"], "data.validation: gpt2: no token corpus"),
+    (["tokenizer.path=no-eos"], "the tokenizer names no eos_token, with which documents end; set tokenizer.path, or causal_lm.append_eos"),
+    (["model.config=softcap.json"], "softcap.json: final_logit_softcapping: a model of type llama has no such key"),
+    (["data.mixture=[train.txt=1]"], "data.mixture: there are training samples already; remove this or data.train (clm.yaml:5:15)"),
+    ([*MIXED, "data.mixture=[train.txt=0]"], 'data.mixture: "train.txt=0" is not PATH=WEIGHT with a weight above 0'),
+    ([*MIXED, "data.mixture=[train.txt=-1]"], 'data.mixture: "train.txt=-1" is not PATH=WEIGHT'),
+    ([*MIXED, "data.mixture=[train.txt]"], 'data.mixture: "train.txt" is not PATH=WEIGHT'),
+    ([*MIXED, "data.mixture=[train.txt=1, train.txt=2]"], "data.mixture: train.txt occurs twice"),
+    ([*MIXED, "data.mixture=[train.txt=1, nope.txt=2]"], "data.mixture: nope.txt does not exist"),
+    ([*MIXED, "data.mixture=[train.txt=1, gpt2=2]"], "data.mixture: gpt2: no token corpus"),
+    ([*MIXED, "data.mixture=[train.txt=1, other=2]"], "other: its tokens are of another tokenizer"),
+    ([*MIXED, "data.mixture=[train.txt=1, blank.txt=2]"], "blank.txt: there is no text in it"),
+    ([*MIXED, "data.mixture=[train.txt=1e-300, dev.txt=1]"], "data.mixture: a weight of 1 makes the mixture longer"),
+    ([*MIXED, "data.mixture=[train.txt=1]", "data.validation=null", "data.validation_split=0.1"],
+     "data.validation_split: it takes a part of data.train, but data.mixture"),
+    ([*MIXED, "data.mixture=[train.txt=1]", "task=text-classification", "causal_lm=null"], "data.mixture: only the task causal-lm reads a mixture"),
     (["data.train=empty.txt"], "empty.txt"),
     (["data.train=nope.txt"], "data.train: nope.txt does not exist"),
     (["data.train=other"], "its tokens are of another tokenizer"),
@@ -223,6 +281,8 @@ def main(program):
         check_test(stretto, run)
         check_generate(stretto)
         check_corpus(stretto, run)
+        check_section(stretto, run)
+        check_mixture(stretto)
         check_blocks(stretto)
         check_bytes(stretto)
         check_without_validation(stretto, "clm.yaml", "without")

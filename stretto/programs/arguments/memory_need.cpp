@@ -60,8 +60,9 @@ double model_bytes(const Recipe& recipe, Verb verb, const JobShape& job) {
 }  // namespace
 
 double memory_per_rank(const Recipe& recipe, Verb verb, const JobShape& job) {
-  constexpr double text_copies = 2;  // the content of the file, and its texts
-  const double texts = verb == Verb::test
+  constexpr double text_copies = 2;                         // the content of the file, and its texts
+  const double texts = task_kind(recipe).reads_corpora ? 0  // they are mapped
+                       : verb == Verb::test
                            ? file_bytes(recipe.data.test)
                            : file_bytes(recipe.data.train) + file_bytes(recipe.data.validation);
   return library_bytes + model_bytes(recipe, verb, job) + text_copies * texts;
