@@ -1,6 +1,10 @@
+#include <algorithm>
+#include <cctype>
+
 #include <protozero/pbf_reader.hpp>
 
 #include "stretto/base/error.h"
+#include "stretto/base/strings.h"
 #include "stretto/text/bpe.h"
 #include "stretto/text/configured_tokens.h"
 #include "stretto/text/metaspace.h"
@@ -79,7 +83,22 @@ void read_normalizer_spec(protozero::pbf_reader message, SentencePieceModel& mod
   }
 }
 
+// Llama 3's tokenizer.model: lines of a token in base 64 and its rank, as tiktoken reads them.
+void refuse_tiktoken(std::string_view bytes, const std::string& name) {
+  const std::string_view line = bytes.substr(0, bytes.find('\n'));
+  const size_t space = line.find(' ');
+  if (space == std::string_view::npos || space == 0 || !parse_int(line.substr(space + 1))) return;
+  const bool is_base64 = std::ranges::all_of(line.substr(0, space), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '+' || c == '/' || c == '=';
+  });
+  if (!is_base64) return;
+  throw DataError(
+      "{}: not a SentencePiece model, but tokens and ranks as tiktoken reads them, without the model's special tokens; use the folder with the tokenizer.json of this model, which Hugging Face's hub has",
+      name);
+}
+
 SentencePieceModel read_sentencepiece(std::string_view bytes, const std::string& name) {
+  refuse_tiktoken(bytes, name);
   SentencePieceModel model;
   try {
     protozero::pbf_reader message(bytes.data(), bytes.size());

@@ -433,6 +433,8 @@ TEST(Tokenizer, BadSentencePieceFiles) {
   };
   EXPECT_THAT(load_error(""), has_all("a.model:", "SentencePiece", "no pieces"));
   EXPECT_THAT(load_error("text"), HasSubstr("a.model: not a SentencePiece model"));
+  EXPECT_THAT(load_error("IQ== 0\nIg== 1\n"),
+              has_all("a.model:", "as tiktoken reads them", "tokenizer.json"));
   const std::string good = read_file(std::filesystem::path(STRETTO_SOURCE_DIR) /
                                      "tests/golden/tokenizer/xlm_roberta/sentencepiece.bpe.model");
   EXPECT_EQ(load_error(good), "no error");

@@ -46,7 +46,8 @@ bool tokenize(const std::vector<std::filesystem::path>& files, const text::Token
               const TokenizeOptions& options);
 
 // Opens the corpus in the folder `path`. If `path` is a text file, it is tokenized into a folder in `cache`
-// unless an earlier run has done so. Throws like tokenize(), Corpus() and Corpus::require_tokenizer().
+// unless an earlier run has done so. Throws like tokenize(), Corpus() and Corpus::require_tokenizer(), and
+// DataError if there is no text. Nothing remains in `cache` of a text file that is refused.
 std::shared_ptr<const Corpus> open_corpus(const std::filesystem::path& path, const text::Tokenizer& tokenizer,
                                           const std::filesystem::path& tokenizer_path,
                                           const std::filesystem::path& cache, TokenizeOptions options = {});

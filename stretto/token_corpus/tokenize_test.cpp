@@ -304,6 +304,28 @@ TEST_F(Tokenize, ATextFileIsTokenizedIntoTheCacheOnce) {
   EXPECT_NE(open()->fingerprint(), first->fingerprint());
 }
 
+TEST_F(Tokenize, ARefusedTextLeavesNothingInTheCache) {
+  const fs::path cache = path("run/cache");
+  const auto refusal = [&](const fs::path& file, TokenizeOptions options) {
+    try {
+      open_corpus(file, roberta(), golden("roberta"), cache, std::move(options));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const fs::path blank = write("text", "\n\n"),
+                 broken = write("text.jsonl", "{\"text\": \"a film\"}\n{\"txt\": 1}\n");
+  EXPECT_THAT(refusal(blank, {.documents = {.rule = DocumentRule::line}}),
+              has_all("text", "there is no text in it"));
+  EXPECT_THAT(refusal(broken, {}), has_all("text.jsonl:2"));
+  EXPECT_FALSE(fs::exists(path("run")));
+  // What was there before stays.
+  make_folders(cache);
+  EXPECT_NE(refusal(broken, {}), "");
+  EXPECT_TRUE(fs::is_empty(cache));
+}
+
 TEST_F(Tokenize, ACorpusOfAnotherTokenizerIsNotOpened) {
   ASSERT_TRUE(tokenize_files({write("text", "a film")}, "corpus"));
   const auto other = text::Tokenizer::load(golden("unigram"));

@@ -255,6 +255,7 @@ def check_mistakes(stretto):
     (folder / "empty.txt").write_text("")
     (folder / "blank.txt").write_text("\n\n\n")
     for name, model_type, changes in (("few-words", "gpt2", {"vocab_size": 100}),
+                                      ("softcap", "llama", {"final_logit_softcapping": 30.0}),
                                       ("rotary", "llama", {"rope_scaling": {"rope_type": "ntk", "factor": 2.0}})):
         (folder / f"{name}.json").write_text(json.dumps({**stretto.json(f"{model_type}/config.json"), **changes}))
     (folder / "encoder.json").write_text(json.dumps({"model_type": "bert", "vocab_size": 2000, "hidden_size": 8, "num_attention_heads": 2}))
@@ -262,8 +263,13 @@ def check_mistakes(stretto):
     stretto.run("data", "tokenize", "dev.txt", "--tokenizer", "gpt2", "--output", "cut")
     tokens = folder / "cut/tokens-00000.bin"
     tokens.write_bytes(tokens.read_bytes()[:-10])
+    shutil.copytree(folder / "gpt2", folder / "no-eos")
+    (folder / "no-eos/tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "GPT2Tokenizer"}))
     for settings, message in MISTAKES:
         stretto.require_error(message, "train", "clm.yaml", "-N", 1, "output=refused", *settings)
+        require(not (folder / "refused").exists(), f"{settings}: a refused run leaves files")
+    # Neither an end nor padding is needed for documents without an end.
+    stretto.train("clm.yaml", "no-eos-run", 2, "tokenizer.path=no-eos", "causal_lm.append_eos=false", "training.max_steps=2")
 
 
 def main(program):
