@@ -32,6 +32,42 @@ void use_task(ScriptState& state, const std::string& value) {
   state.plan.glue_task = *found;
 }
 
+// --config_overrides n_embd=64,scale_attn_weights=False as a section of the recipe.
+std::string overrides_section(const std::string& text) {
+  std::vector<std::string> entries;
+  for (const std::string_view part : split(text, ',')) {
+    if (trim(part).empty()) continue;
+    const size_t equals = part.find('=');
+    if (equals == std::string_view::npos)
+      throw ConfigError("--config_overrides {}: \"{}\" is not KEY=VALUE", text, part);
+    const std::string key(trim(part.substr(0, equals))), value(trim(part.substr(equals + 1)));
+    const std::string word = lower_case(value);
+    entries.push_back(
+        fmt::format("{}: {}", quoted(key), word == "true" || word == "false" ? word : quoted(value)));
+  }
+  return fmt::format("{{{}}}", fmt::join(entries, ", "));
+}
+
+// A family with the sizes of its configuration in transformers, but for --config_overrides. As in run_clm.py
+// it has no effect with a model or a config.json.
+void use_model_type(ScriptState& state, const std::string& value) {
+  if (state.script != Script::clm)
+    throw ConfigError("--model_type {}: it is a flag of run_clm.py only; pass --config_name", value);
+  if (state.has("model_name_or_path") || state.has("config_name")) return;
+  state.recipe.set("model.type", quoted(value));
+  state.set_for(state.has("config_overrides") ? "config_overrides" : "model_type", "model.config",
+                overrides_section(state.value("config_overrides", "")));
+}
+
+void check_overrides(ScriptState& state, const std::string& value) {
+  for (const char* other : {"config_name", "model_name_or_path"}) {
+    if (state.has(other))
+      throw ConfigError("--config_overrides {}: it cannot be used with --{}; pass --model_type", value,
+                        other);
+  }
+  if (!state.has("model_type")) throw ConfigError("--config_overrides {}: pass --model_type with it", value);
+}
+
 void use_smoothing(ScriptState& state, const std::string& value) {
   if (parse_double(value) == 0.0) return;
   if (state.script != Script::glue)
@@ -138,6 +174,8 @@ std::vector<Flag> make_flags() {
       // the model and the data
       {"model_name_or_path", false, store(&ScriptPlan::model)},
       {"config_name", false, config},
+      {"model_type", false, use_model_type},
+      {"config_overrides", false, check_overrides},
       setting("tokenizer_name", "tokenizer.path"),
       {"task_name", false, use_task},
       setting("train_file", "data.train"),

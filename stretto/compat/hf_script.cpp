@@ -69,9 +69,11 @@ void require_start(const ScriptState& state) {
   if (state.script != Script::clm)
     return require_flag(state, state.has("config_name") ? "config_name" : "model_name_or_path",
                         "to start from");
-  if (!state.has("config_name"))
-    throw ConfigError("pass --model_name_or_path, or --config_name and --tokenizer_name for random weights");
-  require_flag(state, "tokenizer_name", "with --config_name");
+  if (!state.has("config_name") && !state.has("model_type"))
+    throw ConfigError(
+        "pass --model_name_or_path, or --model_type or --config_name and --tokenizer_name for random weights");
+  require_flag(state, "tokenizer_name",
+               state.has("config_name") ? "with --config_name" : "with --model_type");
 }
 
 void use_files(ScriptState& state) {

@@ -377,6 +377,16 @@ TEST(HfScript, UnsupportedFlagsAreRefused) {
   };
   EXPECT_THAT(clm({}), has_all("--model_name_or_path", "--config_name and --tokenizer_name"));
   EXPECT_THAT(clm({"--config_name", "c.json"}), HasSubstr("--tokenizer_name is required with --config_name"));
+  EXPECT_THAT(clm({"--model_type", "gpt2"}), HasSubstr("--tokenizer_name is required with --model_type"));
+  const auto overriding = [&](const std::string& overrides, const std::string& flag,
+                              const std::string& value) {
+    return clm({"--config_overrides", overrides, flag, value, "--tokenizer_name", "t"});
+  };
+  EXPECT_THAT(overriding("n_embd=8", "--config_name", "c.json"),
+              HasSubstr("--config_overrides n_embd=8: it cannot be used with --config_name"));
+  EXPECT_THAT(overriding("n_embd", "--model_type", "gpt2"), HasSubstr("\"n_embd\" is not KEY=VALUE"));
+  EXPECT_THAT(overriding("n_embd=8", "--model_name_or_path", "m"),
+              HasSubstr("cannot be used with --model_name_or_path"));
 }
 
 }  // namespace

@@ -198,11 +198,11 @@ void check_mixture(const Recipe& recipe) {
   if (recipe.data.train)
     throw ConfigError("{}: there are training samples already; remove this or {}", place,
                       origins.mention("data.train"));
-  for (const char* part : {"data.validation_split", "data.max_train_samples"}) {
+  for (const auto& [part, instead] : {std::pair("data.validation_split", "data.validation"),
+                                      {"data.max_train_samples", "training.max_samples"}}) {
     if (!origins.given(part)) continue;
     throw ConfigError("{}: it takes a part of data.train, but {} is set; set {} instead", origins.label(part),
-                      origins.mention("data.mixture"),
-                      std::string_view(part).ends_with("split") ? "data.validation" : "training.max_steps");
+                      origins.mention("data.mixture"), instead);
   }
   for (const MixturePart& part : mixture_of(recipe)) require_file(recipe, "data.mixture", part.path);
 }

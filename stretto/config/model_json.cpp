@@ -46,7 +46,8 @@ std::string type_of(const ModelJson& model) {
 
 // `message`: of an error in the section, which begins with its name and the key.
 [[noreturn]] void throw_with_place(const settings::Origins& origins, const std::string& message) {
-  const std::string text = message.substr(section_name.size() + 2);
+  const std::string prefix = section_name + ": ";
+  const std::string text = message.starts_with(prefix) ? message.substr(prefix.size()) : message;
   const auto end =
       std::ranges::find_if(text, [](unsigned char c) { return std::isalnum(c) == 0 && c != '_'; });
   const std::string key = section_name + "." + std::string(text.begin(), end);

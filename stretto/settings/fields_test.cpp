@@ -6,6 +6,7 @@
 #include "stretto/settings/describe.h"
 #include "stretto/settings/read.h"
 #include "stretto/settings/scoped_variable_support.h"
+#include "stretto/settings/variables.h"
 #include "stretto/settings/yaml.h"
 #include "stretto/settings/yaml_override.h"
 
@@ -154,6 +155,10 @@ TEST(Fields, AFileOrItsContent) {
                   "r.yaml:1:9: config: expected a value (path of a file, or a section), found a list")));
   EXPECT_THAT([&] { read_fields(fields, parse_yaml("config: {a: {b: [\"$${\", \"${\"]}}\n", "r.yaml")); },
               ThrowsMessage<ConfigError>(HasSubstr("r.yaml:1:25: config.a.b: ")));
+  const ScopedVariable unset("STRETTO_TEST_UNSET", nullptr);
+  EXPECT_THAT(
+      [&] { read_fields(fields, parse_yaml("config: {a: '${STRETTO_TEST_UNSET}'}\n", "r.yaml")); },
+      ThrowsMessage<UnsetVariableError>(HasSubstr("r.yaml:1:13: config.a: the environment variable")));
 }
 
 void refuses(const std::string& yaml, const std::string& message) {

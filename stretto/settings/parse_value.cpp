@@ -101,17 +101,19 @@ std::string found(const YamlNode& node) {
   }
 }
 
-template <class T>
-T parse_scalar(const YamlNode& node, const Rule& rule, const std::string& path) {
+// The text of a scalar with its variables expanded.
+std::string expanded_text(const YamlNode& node) {
+  std::string text = expand_variables(node.text);
+  if (!is_utf8(text))  // JSON and YAML, such as the resolved recipe, cannot represent it
+    throw ConfigError("the value is not UTF-8 text; write it in UTF-8, and rename files with other names");
+  return text;
+}
+
+// Returns parse(), whose errors get the position of `node` and the name of the setting in front.
+template <class Parse>
+auto with_place(const YamlNode& node, const std::string& path, const Parse& parse) {
   try {
-    if (node.kind != YamlNode::Kind::scalar) {
-      throw ConfigError("expected a value ({}), found {}", Scalar<T>::name, found(node));
-    }
-    const std::string text = expand_variables(node.text);
-    if (text.empty()) throw ConfigError("the value is empty; give one or remove the line");
-    if (!is_utf8(text))  // JSON and YAML, such as the resolved recipe, cannot represent it
-      throw ConfigError("the value is not UTF-8 text; write it in UTF-8, and rename files with other names");
-    return Scalar<T>::parse(text, rule);
+    return parse();
   } catch (const UnsetVariableError& error) {
     throw UnsetVariableError(fmt::format("{}: {}: {}", node.place, path, error.what()), path);
   } catch (const ConfigError& error) {
@@ -119,11 +121,20 @@ T parse_scalar(const YamlNode& node, const Rule& rule, const std::string& path) 
   }
 }
 
-// The scalars of YAML as JSON: null, true, false and numbers unless quoted, else text. Throws ConfigError
-// without the position.
+template <class T>
+T parse_scalar(const YamlNode& node, const Rule& rule, const std::string& path) {
+  return with_place(node, path, [&] {
+    if (node.kind != YamlNode::Kind::scalar)
+      throw ConfigError("expected a value ({}), found {}", Scalar<T>::name, found(node));
+    const std::string text = expanded_text(node);
+    if (text.empty()) throw ConfigError("the value is empty; give one or remove the line");
+    return Scalar<T>::parse(text, rule);
+  });
+}
+
+// A scalar as JSON: true, false or a number unless quoted, else text.
 nlohmann::ordered_json json_scalar(const YamlNode& node) {
-  const std::string text = expand_variables(node.text);
-  if (!is_utf8(text)) throw ConfigError("the value is not UTF-8 text; write it in UTF-8");
+  const std::string text = expanded_text(node);
   if (node.is_quoted) return text;
   if (text == "true" || text == "false") return text == "true";
   if (const auto number = parse_int(text)) return *number;
@@ -134,13 +145,7 @@ nlohmann::ordered_json json_scalar(const YamlNode& node) {
 // `path`: the dotted name of `node`, for messages.
 nlohmann::ordered_json json_of(const YamlNode& node, const std::string& path) {
   nlohmann::ordered_json json;
-  if (node.kind == YamlNode::Kind::scalar) {
-    try {
-      return json_scalar(node);
-    } catch (const ConfigError& error) {
-      throw ConfigError("{}: {}: {}", node.place, path, error.what());
-    }
-  }
+  if (node.kind == YamlNode::Kind::scalar) return with_place(node, path, [&] { return json_scalar(node); });
   if (node.kind == YamlNode::Kind::sequence) {
     json = nlohmann::ordered_json::array();
     for (const YamlNode& child : node.children) json.push_back(json_of(child, path));

@@ -206,9 +206,9 @@ std::unique_ptr<TextBlocks> CausalLm::mix(const TextSource& source, const text::
 std::unique_ptr<TextBlocks> CausalLm::tokenize(const TextSource& source, const TextModel& model,
                                                const text::Tokenizer& tokenizer, bool is_scored) const {
   const auto length = static_cast<int32_t>(max_length(model));
+  check_stride(recipe_, length);
   if (source.parts.size() > 1) return mix(source, tokenizer, length);
   const auto corpus = open_corpus(source.parts.front().path, tokenizer);
-  check_stride(recipe_, length);
   const std::shared_ptr<const Blocks> blocks =
       is_test_ && settings_.stride
           ? std::make_shared<token_corpus::Windows>(corpus, length, static_cast<int32_t>(*settings_.stride))

@@ -30,9 +30,11 @@ void check_fit(const Recipe& recipe, const text::Tokenizer& tokenizer, const Tex
                int64_t sample_length) {
   const auto [vocab_size, max_length] = model.limits();
   if (tokenizer.vocab_size() > vocab_size) {
+    const std::string key = "model.config.vocab_size";
     throw ConfigError(
-        "the tokenizer has ids up to {}, but the model's vocab_size is {}; set tokenizer.path to the model's own tokenizer, or the vocab_size of a new model to at least {}",
-        tokenizer.vocab_size() - 1, vocab_size, tokenizer.vocab_size());
+        "{}the tokenizer has ids up to {}, but the model's vocab_size is {}; set tokenizer.path to the model's own tokenizer, or the vocab_size of a new model to at least {}",
+        recipe.origins.given(key) ? recipe.origins.label(key) + ": " : "", tokenizer.vocab_size() - 1,
+        vocab_size, tokenizer.vocab_size());
   }
   if (sample_length > max_length) {
     throw ConfigError("{}: {} exceeds the {} positions of the model; set it to {} at most",

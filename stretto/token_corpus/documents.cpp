@@ -18,6 +18,14 @@ std::string_view without_return(std::string_view line) {
   return line;
 }
 
+// A kept line end is "\n", also where it is "\r\n" in the file: the piece then ends with its first byte.
+void translate_returns(Chunk& chunk) {
+  for (const Piece& piece : chunk.pieces) {
+    if (piece.ends && piece.end > piece.begin && chunk.bytes[piece.end - 1] == '\r')
+      chunk.bytes[piece.end - 1] = '\n';
+  }
+}
+
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == none; }
 
 }  // namespace
@@ -93,6 +101,7 @@ bool DocumentReader::next(Chunk& chunk) {
     buffer_.erase(0, split.used);
     position_.offset += static_cast<int64_t>(split.used);
     position_.line += std::ranges::count(chunk.bytes, '\n');
+    if (keeps_newlines()) translate_returns(chunk);
     position_.in_document = split.in_document;
     chunk.file_bytes = file_bytes();
     if (ended_ && buffer_.empty()) {
@@ -133,13 +142,18 @@ DocumentReader::Split DocumentReader::split_file() const {
   return split;
 }
 
+bool DocumentReader::keeps_newlines() const {
+  return options_.keep_newlines && options_.rule == DocumentRule::line && !json_;
+}
+
 DocumentReader::Split DocumentReader::split_lines() const {
   const std::string_view bytes = buffer_;
-  const bool keep = options_.keep_newlines && !json_;
+  const bool keep = keeps_newlines();
   Split split;
   const auto add = [&](size_t begin, size_t end, size_t next) {
     const std::string_view line = bytes.substr(begin, end - begin);
-    const size_t size = keep ? next - begin : without_return(line).size();
+    const size_t with_end = line.ends_with('\r') ? line.size() : next - begin;  // see translate_returns
+    const size_t size = keep ? with_end : without_return(line).size();
     split.pieces.push_back({begin, begin + size, begin > 0 || !position_.in_document});
     split.used = next;
   };

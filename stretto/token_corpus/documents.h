@@ -25,8 +25,8 @@ constexpr auto names_of(DocumentRule) {
 
 struct DocumentOptions {
   DocumentRule rule = DocumentRule::file;  // for plain text; in JSON Lines each line is a document
-  bool keep_newlines = false;              // keeps the line ends of lines as part of their documents
-  std::string column = "text";             // the key of the text in JSON Lines
+  bool keep_newlines = false;   // keeps the line ends of lines, as "\n", as part of their documents
+  std::string column = "text";  // the key of the text in JSON Lines
 };
 
 // Whether a file is read as JSON Lines: its name ends with .jsonl, .json or .ndjson, which .gz or .zst may
@@ -89,6 +89,7 @@ class DocumentReader {
   void fill(size_t size);
   Split split_buffer() const;
   Split split_file() const;
+  bool keeps_newlines() const;
   Split split_lines() const;
   Split split_paragraphs() const;
   void cut_document(Split& split) const;

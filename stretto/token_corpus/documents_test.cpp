@@ -41,8 +41,8 @@ TEST_F(Documents, AreFilesLinesOrRunsOfLines) {
   const std::string text = "one\r\ntwo \n\n \t\nthree\n";
   EXPECT_THAT(read(text, DocumentRule::file), ElementsAre(text));
   EXPECT_THAT(read(text, DocumentRule::line), ElementsAre("one", "two ", "", " \t", "three"));
-  EXPECT_THAT(read(text, DocumentRule::line, true),
-              ElementsAre("one\r\n", "two \n", "\n", " \t\n", "three\n"));
+  EXPECT_THAT(read(text, DocumentRule::line, true), ElementsAre("one\n", "two \n", "\n", " \t\n", "three\n"));
+  EXPECT_THAT(read("one\r\n\r\nt\rwo\r", DocumentRule::line, true), ElementsAre("one\n", "\n", "t\rwo\n"));
   EXPECT_THAT(read(text, DocumentRule::blank_line), ElementsAre("one\r\ntwo ", "three"));
   EXPECT_THAT(read("\n\none", DocumentRule::blank_line), ElementsAre("one"));
   EXPECT_THAT(read("one\n\n\n", DocumentRule::blank_line), ElementsAre("one"));

@@ -146,6 +146,8 @@ def check_section(stretto, run):
     # The run's config.yaml repeats the run.
     stretto.train("section/config.yaml", "section-again", 1, "training.max_steps=2")
     require(losses_of(stretto, "section-again") == losses_of(stretto, run)[:2], "the saved recipe is another model")
+    stretto.require_error("--set model.config.vocab_size=99: model.config.vocab_size: the tokenizer has ids up to 449",
+                          "train", "section.yaml", "-N", 1, "output=refused", "model.config.vocab_size=99")
     large = ["model.config.n_embd=16384", "model.config.n_layer=100"]
     stretto.require_error("of memory (", "train", "section.yaml", "-N", 1, "output=refused", *large)
 
@@ -197,18 +199,35 @@ def check_door(stretto):
     out = stretto.run(*given, "door")
     require("***** train metrics *****" in out and "***** eval metrics *****" in out, out)
     results = stretto.json("door/eval_results.json")
-    require({"eval_loss", "perplexity", "eval_accuracy", "eval_samples", "epoch"} <= set(results), f"{sorted(results)}")
+    # The keys are those of run_clm.py, but for its total_flos, and bits per byte.
+    speeds = ("runtime", "samples", "samples_per_second", "steps_per_second")
+    train_keys = {"epoch", "train_loss", *(f"train_{name}" for name in speeds)}
+    eval_keys = {"epoch", "eval_loss", "eval_accuracy", "eval_bits_per_byte", "perplexity", *(f"eval_{name}" for name in speeds)}
+    for stage, keys in (("train", train_keys), ("eval", eval_keys), ("all", train_keys | eval_keys)):
+        found = stretto.json(f"door/{stage}_results.json")
+        require(set(found) == keys, f"{stage}_results.json has {sorted(found)}")
     require(math.isclose(results["perplexity"], math.exp(results["eval_loss"]), rel_tol=1e-9), f"{results}")
     # The first lines are for validation, as in run_clm.py.
     lines = (stretto.folder / "train.txt").read_text().splitlines(keepends=True)
     part = round(len(lines) * 0.05)
     require((stretto.folder / "door/run/cache/validation.txt").read_text() == "".join(lines[:part]), "the validation part")
     require((stretto.folder / "door/run/cache/train.txt").read_text() == "".join(lines[part:]), "the training part")
+    # Lines that end with CR LF are those that end with LF, as in datasets.
+    (stretto.folder / "crlf.txt").write_bytes((stretto.folder / "train.txt").read_bytes().replace(b"\n", b"\r\n"))
+    stretto.run(*given, "crlf", "--train_file", "crlf.txt")
+    for name in ("eval_loss", "train_loss", "eval_samples", "train_samples"):
+        require(stretto.json("crlf/all_results.json")[name] == stretto.json("door/all_results.json")[name], f"{name} with CR LF")
     for flags, message in ((["--block_size", "49"], "--block_size 49: data.max_length: 49 exceeds the 48 positions"),
                            (["--block_size", "1"], "--block_size 1: data.max_length"), (["--streaming", "maybe"], "--streaming"),
-                           (["--model_type", "gpt2"], "--model_type gpt2: pass --config_name"),
                            (["--validation_split_percentage", "100"], "--validation_split_percentage 100: expected a number")):
         stretto.require_error(message, *given, "refused", *flags)
+    # A family and its sizes by flags are the same model as the file.
+    at = given.index("--config_name")
+    overrides = ",".join(f"{key}={value}" for key, value in stretto.json("gpt2/config.json").items() if key != "model_type")
+    by_flags = [*given[:at], "--model_type", "gpt2", "--config_overrides", overrides, *given[at + 2:]]
+    stretto.run(*by_flags, "by-flags")
+    require(stretto.json("by-flags/all_results.json")["eval_loss"] == results["eval_loss"], "--config_overrides")
+    stretto.require_error("model.config.n_embd: found \"x\"; expected an integer", *by_flags, "refused", "--config_overrides", "n_embd=x")
     stretto.require_error("--do_predict: run_clm.py predicts nothing", *given, "refused", "--do_predict")
 
 
@@ -263,11 +282,16 @@ def check_mistakes(stretto):
     stretto.run("data", "tokenize", "dev.txt", "--tokenizer", "gpt2", "--output", "cut")
     tokens = folder / "cut/tokens-00000.bin"
     tokens.write_bytes(tokens.read_bytes()[:-10])
-    shutil.copytree(folder / "gpt2", folder / "no-eos")
-    (folder / "no-eos/tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "GPT2Tokenizer"}))
+    words = ["?", *sorted({word for name in ("train", "dev") for word in (folder / f"{name}.txt").read_text().split()})]
+    (folder / "no-eos").mkdir()
+    (folder / "no-eos/tokenizer.json").write_text(json.dumps({"pre_tokenizer": {"type": "WhitespaceSplit"}, "model": {
+        "type": "WordLevel", "unk_token": "?", "vocab": {word: id for id, word in enumerate(words)}}}))
     for settings, message in MISTAKES:
-        stretto.require_error(message, "train", "clm.yaml", "-N", 1, "output=refused", *settings)
-        require(not (folder / "refused").exists(), f"{settings}: a refused run leaves files")
+        stretto.require_error(message, "train", "clm.yaml", "-N", 1, "output=mistaken", *settings)
+        # Of a refused run remain texts that were tokenized before the mistake was found, or nothing.
+        left = folder / "mistaken"
+        require(not left.exists() or any(left.rglob("tokens-*.bin")), f"{settings}: a refused run leaves {sorted(left.rglob('*'))}")
+        shutil.rmtree(left, ignore_errors=True)
     # Neither an end nor padding is needed for documents without an end.
     stretto.train("clm.yaml", "no-eos-run", 2, "tokenizer.path=no-eos", "causal_lm.append_eos=false", "training.max_steps=2")
 

@@ -62,7 +62,7 @@ compat::ForeignConfig read_foreign(const RecipeArguments& arguments) {
 // The settings that the verb does not read. A user's program may read all of them.
 std::vector<std::string> unread_settings(Verb verb) {
   if (verb == Verb::train) return {"data.test"};
-  if (verb == Verb::test) return {"data.train", "data.validation"};
+  if (verb == Verb::test) return {"data.train", "data.mixture", "data.validation"};
   return {};
 }
 
