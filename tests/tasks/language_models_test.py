@@ -174,6 +174,19 @@ def check_mixture(stretto):
     require(losses_of(stretto, "alone") == losses_of(stretto, "unmixed"), "a mixture of one text is not that text")
 
 
+def check_muon(stretto):
+    """Muon, whose matrices no shard cuts, gives the same losses on one rank and sharded over two, and they fall."""
+    muon = ["optimizer.type=Muon", "optimizer.lr=0.02", "optimizer.adamw_lr=3e-3", "training.max_steps=8"]
+    stretto.train("llama.yaml", "muon", 1, *muon)
+    wanted = losses_of(stretto, "muon")
+    require(wanted[-1] < wanted[0] - 0.5, f"Muon: losses {wanted}")
+    for strategy in ("ddp", "fsdp"):
+        stretto.train("llama.yaml", f"muon-{strategy}", 2, *muon, f"training.strategy={strategy}")
+        found = losses_of(stretto, f"muon-{strategy}")
+        require(len(found) == len(wanted) and all(math.isclose(a, b, rel_tol=1e-4) for a, b in zip(found, wanted)),
+                f"Muon under {strategy}: losses {found}, on one rank {wanted}")
+
+
 def check_blocks(stretto):
     """Tests each kind of blocks, a part of the training text as validation data, and limits."""
     for settings in (["causal_lm.blocks=stream"], ["causal_lm.blocks=run-clm", "causal_lm.append_eos=false", "causal_lm.keep_newlines=true"],
@@ -313,6 +326,7 @@ def main(program):
         check_corpus(stretto, run)
         check_section(stretto, run)
         check_mixture(stretto)
+        check_muon(stretto)
         check_blocks(stretto)
         check_bytes(stretto)
         check_without_validation(stretto, "clm.yaml", "without")
