@@ -54,7 +54,7 @@ std::shared_ptr<const Corpus> open_corpus(const fs::path& path, const text::Toke
     if (tokenize({path}, tokenizer, tokenizer_path, folder, options))
       return with_text(std::make_shared<const Corpus>(folder), path);
   } catch (const IoError&) {
-    throw;  // the same command goes on from what was written
+    throw;  // what was written is kept, and the same command continues
   } catch (const Error&) {
     made.remove();
     throw;
