@@ -6,6 +6,7 @@
 #include "stretto/base/hash.h"
 #include "stretto/base/stream_hash.h"
 #include "stretto/data/feature_file.h"
+#include "stretto/data/features/texts.h"
 #include "stretto/data/packing.h"
 #include "stretto/text/tokenizer.h"
 
@@ -22,18 +23,21 @@ std::string cache_key(const Table& table, const text::Tokenizer& tokenizer, int6
   return hash128_hex({reinterpret_cast<const char*>(parts.data()), parts.size() * sizeof(uint64_t)});
 }
 
+// `second` if the texts of a table are pairs.
+std::optional<std::string_view> if_pairs(const Table& table, std::string_view second) {
+  return table.has_pairs ? std::optional(second) : std::nullopt;
+}
+
 constexpr int64_t ids_row = 0, types_row = 1, rows_of_texts = 2;
 
 FeatureFile cached_tokens(const Table& table, const text::Tokenizer& tokenizer, int64_t max_length,
                           const std::filesystem::path& cache) {
-  const text::EncodeOptions options = {.special_tokens = true, .max_length = static_cast<size_t>(max_length)};
   return FeatureFile::cached(
       cache / (cache_key(table, tokenizer, max_length) + ".texts"), rows_of_texts, std::ssize(table.rows),
       {table.name, "texts"}, [&](int64_t sample, FeatureRows& samples) {
         const TextRow& row = table.rows[static_cast<size_t>(sample)];
-        const text::Encoding encoding = table.has_pairs
-                                            ? tokenizer.encode_pair(row.text, row.text_pair, options)
-                                            : tokenizer.encode(row.text, options);
+        const text::Encoding encoding =
+            text_tokens(tokenizer, row.text, if_pairs(table, row.text_pair), max_length);
         if (encoding.ids.empty())
           throw DataError("{}:{}: the text gives no token at all", table.name, row.line);
         samples.add({encoding.ids, encoding.type_ids});
@@ -86,9 +90,7 @@ Tensor targets_of(const Table& table) {
 // Throws if max_length leaves only the special tokens, so that no text would be trained on.
 void require_room_for_text(const Table& table, const text::Tokenizer& tokenizer, int64_t max_length,
                            const OptionNames& names) {
-  const text::EncodeOptions options = {.special_tokens = true, .max_length = 1 << 20};
-  const auto encoding =
-      table.has_pairs ? tokenizer.encode_pair("", "", options) : tokenizer.encode("", options);
+  const text::Encoding encoding = text_tokens(tokenizer, "", if_pairs(table, ""), std::nullopt);
   const int64_t least = std::ssize(encoding.ids) + (table.has_pairs ? 2 : 1);
   if (max_length >= least) return;
   throw ConfigError(

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "stretto/base/error.h"
+#include "stretto/data/features/texts.h"
 #include "stretto/data/packing.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/model_config/heads.h"
@@ -39,10 +40,9 @@ Tensor TextClassifier::logits(std::span<const PipelineInput> inputs) const {
 }
 
 text::Encoding TextClassifier::encode(const PipelineInput& input, bool truncated) const {
-  text::EncodeOptions options = {.special_tokens = true};
-  if (truncated) options.max_length = static_cast<size_t>(served_->model->limits().max_length);
-  return input.text_pair ? served_->tokenizer.encode_pair(input.text, *input.text_pair, options)
-                         : served_->tokenizer.encode(input.text, options);
+  const std::optional<int64_t> most =
+      truncated ? std::optional(served_->model->limits().max_length) : std::nullopt;
+  return data::text_tokens(served_->tokenizer, input.text, input.text_pair, most);
 }
 
 bool TextClassifier::is_truncated(const PipelineInput& input, const text::Encoding& encoding) const {
