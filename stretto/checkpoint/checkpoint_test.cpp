@@ -6,6 +6,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/file_faults.h"
 #include "stretto/base/files.h"
+#include "stretto/base/range.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/base/tensor_layout.h"
 #include "stretto/checkpoint/load.h"
@@ -207,6 +208,30 @@ TEST(Checkpoint, LoadsOnAnyNumberOfRanksAndAnyLayout) {
         }
       }
     }
+  }
+}
+
+// As parts of a layer that lie between others in memory.
+TEST(Checkpoint, PiecesMayBeStrided) {
+  const auto columns_of = [](const Tensor& memory) {
+    Entry entry = {.name = "w", .shape = {6, 4}, .pieces = {}};
+    for (const auto& [begin, end] : {Range{0, 1}, Range{1, 4}})
+      entry.pieces.push_back(
+          {{{0, begin}, {6, end - begin}, 0, 6 * (end - begin)}, memory.slice(1, begin, end)});
+    State state;
+    state.tensors.push_back(entry);
+    return state;
+  };
+  const Tensor memory = at::arange(30, at::kFloat).view({6, 5});
+  for (const bool background : {true, false}) {
+    const TempFolder folder;
+    save(
+        folder.path(), 1, [&](const Group&) { return columns_of(memory); }, background);
+    const Tensor read = at::full({6, 5}, -1.0, at::kFloat);
+    State state = columns_of(read);
+    load_alone(checkpoint_format::checkpoint_path(folder.path(), 5), state);
+    EXPECT_TRUE(read.slice(1, 0, 4).equal(memory.slice(1, 0, 4)));
+    EXPECT_TRUE(read.select(1, 4).eq(-1).all().item<bool>());
   }
 }
 

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/checkpoint/load.h"
 #include "stretto/checkpoint/writer.h"
@@ -10,9 +11,10 @@
 #include "stretto/optim/optimizers.h"
 #include "stretto/parallel/engine.h"
 #include "stretto/tensor/safetensors.h"
+#include "stretto/weights/export.h"
 
-// Stages of a pipeline have different parameters: the tables of ranks differ, and every tensor is written
-// once.
+// Stages of a pipeline hold different parameters: what each rank lists differs, and every tensor is written
+// once. Equal values are the same model file, whichever ranks held them.
 namespace stretto::checkpoint {
 namespace {
 
@@ -67,6 +69,7 @@ void on_ranks(
     engine.step({.rates = {.lr = 0.1}, .grad_scale = 1.0 / mesh.size(Axes::data)});
     State state;
     engine.add_state(state);
+    state.scalars["exported_config"] = nlohmann::json::object();
     act(world, engine, net, state);
   });
 }
@@ -107,6 +110,13 @@ int64_t written_elements(const std::filesystem::path& checkpoint) {
   return elements;
 }
 
+// The bytes of the model file that a checkpoint is converted to.
+std::string converted(const std::filesystem::path& checkpoint) {
+  const TempFolder folder;
+  weights::export_model(checkpoint, folder.path() / "model");
+  return read_file(folder.path() / "model/model.safetensors");
+}
+
 const std::vector<Job>& jobs() {
   static const std::vector<Job> all = {{"ddp", {}},
                                        {"ddp", {.pp = 2}},
@@ -127,6 +137,7 @@ TEST(Stages, WriteEachTensorOnceAndResumeOnAnyOtherShape) {
       save(from, folder.path(), expected);
       const auto path = checkpoint_format::checkpoint_path(folder.path(), 1);
       const NamedTensors saved = contents(path);
+      const std::string model = converted(path);
       EXPECT_EQ(saved.size(), 4u * 4 + 2 * 2) << "four entries of each parameter; frozen tensors and buffers";
       int64_t elements = 0;
       for (const auto& [name, tensor] : saved) elements += tensor.numel();
@@ -145,12 +156,15 @@ TEST(Stages, WriteEachTensorOnceAndResumeOnAnyOtherShape) {
           Writer writer(world, {.folder = again.path()});
           State resumed;
           engine.add_state(resumed);
+          resumed.scalars = state.scalars;
           writer.save(resumed, 1);
           EXPECT_EQ(writer.finish(), "");
           for (const auto& [name, tensor] : engine.weights().all())
             EXPECT_TRUE(tensor.equal(saved.at("model." + name))) << name;
         });
-        const NamedTensors resumed = contents(checkpoint_format::checkpoint_path(again.path(), 1));
+        const auto written = checkpoint_format::checkpoint_path(again.path(), 1);
+        EXPECT_TRUE(converted(written) == model) << from.strategy << " to " << to.strategy;
+        const NamedTensors resumed = contents(written);
         EXPECT_EQ(resumed.size(), saved.size());
         for (const auto& [name, tensor] : saved)
           EXPECT_TRUE(resumed.at(name).equal(tensor))

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <numeric>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -155,6 +156,39 @@ TEST_F(Convert, TheFirstModelOfALiteProgramIsWritten) {
               AllOf(HasSubstr("several models; only the first"), HasSubstr("only the weights were written")));
   EXPECT_EQ(names_in(path("model")), std::vector<std::string>{"model.safetensors"});
   EXPECT_TRUE(read_file(path("model/model.safetensors")).ends_with("aaaa"));
+}
+
+// Pieces are parts of boxes of a weight. Weights that the index does not name are not the model's.
+TEST_F(Convert, PiecesOfAnyRegionGetTheirValues) {
+  std::vector<float> values(24);
+  std::iota(values.begin(), values.end(), 0.0F);
+  const std::string bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  make_folders(path("model"));
+  write_file_atomic(
+      path("model/a.safetensors"),
+      weights::safetensors_header({{"w", "F32", {4, 6}, 96}, {"unnamed", "F32", {1}, 4}}) + bytes + "aaaa");
+  write_file_atomic(path("model") / weights::weights_index_name,
+                    R"({"metadata": {}, "weight_map": {"w": "a.safetensors"}})");
+  const auto checkpoint = path("step-00000001");
+  make_folders(checkpoint);
+  checkpoint_format::Manifest manifest;
+  manifest.step = 1;
+  checkpoint_format::StoredEntry& weight = manifest.tensors["model.w"];
+  weight = {"F32", {4, 6}, {}};
+  std::string content = "head";
+  for (const Region& region :
+       {Region{{0, 0}, {4, 2}, 0, 8}, {{0, 2}, {4, 4}, 0, 7}, {{0, 2}, {4, 4}, 7, 16}}) {
+    const std::string zeros(static_cast<size_t>(region.elements()) * sizeof(float), 0);
+    weight.pieces.push_back({region, "a", std::ssize(content), std::ssize(zeros), hash64(zeros)});
+    content += zeros;
+  }
+  manifest.files["a"] = {std::ssize(content), 4, hash64("head")};
+  write_file_atomic(checkpoint / "a", content);
+  write_file_atomic(checkpoint / checkpoint_format::manifest_name, checkpoint_format::to_text(manifest));
+  import_model(path("model"), checkpoint, path("back"));
+  checkpoint_format::verify(path("back"));
+  export_model(path("back"), path("again"));
+  EXPECT_TRUE(read_file(path("again/model.safetensors")).ends_with(bytes));
 }
 
 // The first weight as numbers of half the width.
