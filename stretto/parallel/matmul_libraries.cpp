@@ -33,10 +33,12 @@ constexpr size_t most_shapes = 3;
 
 void collect_maps(const torch::nn::Module& module, std::vector<LinearMaps>& maps) {
   if (const auto* linear = dynamic_cast<const nn::Linear*>(&module)) {
-    const int64_t out = linear->weight.size(0), in = linear->weight.size(1);
-    const auto same = std::ranges::find_if(
-        maps, [&](const LinearMaps& known) { return known.out == out && known.in == in; });
-    same == maps.end() ? maps.push_back({out, in}) : void(++same->count);
+    const bool transposed = linear->transposed;
+    const int64_t out = linear->weight.size(transposed ? 1 : 0), in = linear->weight.size(transposed ? 0 : 1);
+    const auto same = std::ranges::find_if(maps, [&](const LinearMaps& known) {
+      return known.out == out && known.in == in && known.transposed == transposed;
+    });
+    same == maps.end() ? maps.push_back({out, in, 1, transposed}) : void(++same->count);
   }
   for (const auto& child : module.children()) collect_maps(*child, maps);
 }
@@ -188,6 +190,11 @@ void MatmulLibraries::choose_for_all(const torch::nn::Module& module, Group* gro
     return;
   }
   if (group == nullptr || group->rank() == 0) choose_here(largest(maps));
+  if (options_.few_rows) {
+    const int64_t rows =
+        kernels::most_rows_for_kernel(largest(maps).front(), options_.dtype, choice_[MatmulRole::forward]);
+    kernels::use_few_rows(options_.dtype, rows);
+  }
   if (group == nullptr) return;
   const nlohmann::json local = {{"choice", to_json(choice_)}, {"reason", reason_}};
   const auto decided = nlohmann::json::parse(group->broadcast_bytes(local.dump(), 0));

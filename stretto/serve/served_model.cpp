@@ -3,6 +3,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/user_cache.h"
 #include "stretto/model_config/config_json.h"
+#include "stretto/model_config/heads.h"
 #include "stretto/parallel/matmul_libraries.h"
 #include "stretto/tensor/finite.h"
 #include "stretto/tensor/vector_math.h"
@@ -41,7 +42,9 @@ ServedModel::ServedModel(const std::filesystem::path& path, const std::string& h
         folder, nonfinite, options.names("allow_nonfinite"));
   }
   if (options.choose_matmul_libraries)
-    parallel::MatmulLibraries(*model, {.dtype = options.dtype, .cache = user_cache_folder()});
+    parallel::MatmulLibraries(*model, {.dtype = options.dtype,
+                                       .cache = user_cache_folder(),
+                                       .few_rows = head == heads::causal_language_model});
 }
 
 void ServedModel::require_finite(const Tensor& logits, const std::string& text) const {

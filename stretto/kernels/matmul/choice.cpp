@@ -1,7 +1,10 @@
 #include "stretto/kernels/matmul/choice.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
+
+#include "stretto/base/clock.h"
 
 namespace stretto::kernels {
 namespace {
@@ -11,6 +14,7 @@ constexpr int64_t fewest_rows = 16;
 constexpr size_t agreeing_rounds = 3, most_rounds = 8;
 constexpr double clearly_faster = 0.93;  // fraction of the preferred library's time
 
+using Clock = std::chrono::steady_clock;
 using Seconds = std::map<MatmulLibrary, double>;
 using Round = std::array<Seconds, all_matmul_roles.size()>;
 
@@ -82,6 +86,33 @@ MeasuredChoice choose_by_time(const std::vector<LinearMaps>& maps, at::ScalarTyp
   const bool is_certain = agreeing == agreeing_rounds;
   const MatmulChoice choice = is_certain ? last : fastest(shortest);
   return {choice, speedup_of(choice, shortest), is_certain};
+}
+
+int64_t most_rows_for_kernel(const LinearMaps& map, at::ScalarType dtype, MatmulLibrary library) {
+  constexpr int rounds = 3;
+  const at::NoGradGuard no_grad;
+  // As many copies of the weights as a cache does not hold: a model's layers are read from memory.
+  constexpr int64_t bytes = int64_t{64} << 20;
+  const auto bytes_each = map.out * map.in * static_cast<int64_t>(c10::elementSize(dtype));
+  std::vector<Tensor> weights(static_cast<size_t>(std::clamp<int64_t>(bytes / bytes_each, 1, 16)));
+  for (Tensor& weight : weights) {
+    weight = map.transposed ? at::full({map.in, map.out}, 0.5, dtype)
+                            : at::full({map.out, map.in}, 0.5, dtype).t();
+  }
+  for (int64_t rows = most_few_rows; rows > 0; rows /= 2) {
+    const Tensor a = at::full({rows, map.in}, 0.5, dtype), out = at::empty({rows, map.out}, dtype);
+    double by_library = std::numeric_limits<double>::infinity(), by_kernel = by_library;
+    for (int round = 0; round < rounds; ++round) {
+      auto start = Clock::now();
+      for (const Tensor& weight : weights) multiply_by(library, out, a, weight, /*accumulate=*/false);
+      by_library = std::min(by_library, seconds_since(start));
+      start = Clock::now();
+      for (const Tensor& weight : weights) multiply_few_rows(out, a, weight, /*accumulate=*/false);
+      by_kernel = std::min(by_kernel, seconds_since(start));
+    }
+    if (by_kernel <= by_library) return rows;
+  }
+  return 0;
 }
 
 }  // namespace stretto::kernels

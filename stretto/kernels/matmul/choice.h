@@ -10,6 +10,7 @@ namespace stretto::kernels {
 // `count` linear maps from `in` to `out` features.
 struct LinearMaps {
   int64_t out = 0, in = 0, count = 1;
+  bool transposed = false;  // the weights are [in, out], not [out, in]
 };
 
 // Times one matmul with each usable library, including aten.
@@ -29,5 +30,9 @@ struct MeasuredChoice {
 // empty.
 MeasuredChoice choose_by_time(const std::vector<LinearMaps>& maps, at::ScalarType dtype, int64_t rows,
                               const MatmulTimer& time = {});
+
+// The largest number of rows, up to most_few_rows, with which multiply_few_rows computes the forward matmul
+// of a map at least as fast as `library`; 0 if there is none. Takes a few times as long as to read 64 MB.
+int64_t most_rows_for_kernel(const LinearMaps& map, at::ScalarType dtype, MatmulLibrary library);
 
 }  // namespace stretto::kernels

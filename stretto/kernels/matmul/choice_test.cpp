@@ -111,5 +111,12 @@ TEST(MatmulChoice, MatmulsAreTimedByDefault) {
     EXPECT_TRUE(is_usable(measured.choice[role], role, at::kFloat));
 }
 
+TEST(MatmulChoice, RowsOfTheKernelForFewRowsAreMeasured) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const int64_t rows = most_rows_for_kernel({.out = 96, .in = 64}, dtype, MatmulLibrary::aten);
+    EXPECT_THAT((std::vector<int64_t>{0, 1, 2, 4, 8}), testing::Contains(rows));
+  }
+}
+
 }  // namespace
 }  // namespace stretto::kernels

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <ATen/record_function.h>
 
 #include "stretto/base/error.h"
@@ -143,6 +144,18 @@ bool is_correct(MatmulLibrary library, MatmulRole role, at::ScalarType dtype) {
 
 bool is_chosen_type(at::ScalarType dtype) { return dtype == at::kFloat || dtype == at::kBFloat16; }
 
+std::atomic<int64_t>& few_rows(at::ScalarType dtype) {
+  static std::atomic<int64_t> fp32 = 0, bf16 = 0;
+  return dtype == at::kFloat ? fp32 : bf16;
+}
+
+// Whether multiply_few_rows computes a forward matmul.
+bool has_few_rows(const Tensor& out, const Tensor& a, const Tensor& b) {
+  if (!a.is_cpu() || !is_chosen_type(a.scalar_type()) || out.numel() == 0 || a.size(1) == 0) return false;
+  return a.size(0) <= few_rows(a.scalar_type()).load(std::memory_order_relaxed) &&
+         (b.stride(0) == 1 || b.stride(1) == 1);
+}
+
 using InUse = std::array<std::atomic<MatmulLibrary>, all_matmul_roles.size()>;
 
 InUse& in_use(at::ScalarType dtype) {
@@ -252,17 +265,58 @@ void multiply_by(MatmulLibrary library, const Tensor& out, const Tensor& a, cons
 
 void multiply(MatmulRole role, const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate) {
   RECORD_FUNCTION(matmul_event(role), std::vector<c10::IValue>({a, b}));
+  require_shapes(out, a, b);
+  if (role == MatmulRole::forward && has_few_rows(out, a, b)) return multiply_few_rows(out, a, b, accumulate);
   multiply_by(library_for(role, a), out, a, b, accumulate);
 }
 
 void multiply_and_add(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& bias) {
   RECORD_FUNCTION(matmul_event(MatmulRole::forward), std::vector<c10::IValue>({a, b}));
   require_shapes(out, a, b);
+  if (has_few_rows(out, a, b)) {
+    multiply_few_rows(out, a, b, /*accumulate=*/false);
+    Tensor(out).add_(bias);
+    return;
+  }
   const MatmulLibrary library = library_for(MatmulRole::forward, a);
   if (library == MatmulLibrary::own && out.numel() > 0 && a.size(1) > 0)
     return multiply_by_own(out, a, b, /*accumulate=*/false, bias);
   Tensor(out).copy_(bias.expand_as(out));
   multiply_by(library, out, a, b, /*accumulate=*/true);
+}
+
+void use_few_rows(at::ScalarType dtype, int64_t rows) {
+  if (is_chosen_type(dtype)) few_rows(dtype).store(rows, std::memory_order_relaxed);
+}
+
+int64_t few_rows_in_use(at::ScalarType dtype) {
+  return is_chosen_type(dtype) ? few_rows(dtype).load(std::memory_order_relaxed) : 0;
+}
+
+void multiply_few_rows(const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate) {
+  const Tensor left = a.to(at::kFloat).contiguous();
+  const bool direct = !accumulate && out.scalar_type() == at::kFloat && out.is_contiguous();
+  const Tensor sums = direct ? out : at::empty(out.sizes(), left.options());
+  const bool by_columns = b.stride(0) == 1;
+  const FewRowsProduct product = {
+      .m = a.size(0),
+      .n = b.size(1),
+      .k = a.size(1),
+      .a = left.const_data_ptr<float>(),
+      .bf16 = b.scalar_type() == at::kBFloat16,
+      .b = b.const_data_ptr(),
+      .b_by_columns = by_columns,
+      .b_stride = b.stride(by_columns ? 1 : 0),
+      .sums = sums.mutable_data_ptr<float>(),
+  };
+  const int64_t steps = (product.n + few_rows_step - 1) / few_rows_step;
+  at::parallel_for(0, steps, 1, [&](int64_t first_step, int64_t last_step) {
+    const int64_t first = first_step * few_rows_step, last = std::min(last_step * few_rows_step, product.n);
+    const Tensor scratch =
+        at::empty({static_cast<int64_t>(few_rows_scratch(product, last - first))}, at::kByte);
+    few_rows_product(product, first, last, scratch.mutable_data_ptr());
+  });
+  if (!direct) finish(out, sums, accumulate);
 }
 
 const char* matmul_event(MatmulRole role) {

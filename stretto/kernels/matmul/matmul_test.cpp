@@ -76,11 +76,40 @@ TEST(Matmul, EveryUsableLibraryAgreesWithDoublePrecision) {
   }
 }
 
+TEST(FewRows, AgreeWithDoublePrecision) {
+  for_each_target([] {
+    at::manual_seed(1);
+    for (const at::ScalarType dtype : product_types) {
+      for (int64_t m = 1; m <= most_few_rows; ++m) {
+        for (const auto& [k, n] :
+             {std::pair<int64_t, int64_t>{1, 1}, {5, 3}, {130, 33}, {131, 200}, {64, 64}}) {
+          for (const bool by_columns : {false, true}) {
+            const Tensor a = at::randn({m, k + 1}).to(dtype).slice(1, 1);
+            const Tensor b = by_columns ? at::randn({n, k + 2}).to(dtype).slice(1, 0, k).t()
+                                        : at::randn({k, n + 2}).to(dtype).slice(1, 1, n + 1);
+            const Tensor product = at::mm(a.to(at::kDouble), b.to(at::kDouble));
+            const Tensor out = at::randn({m, n}), narrow = at::randn({m, n + 1}).to(dtype).slice(1, 1);
+            const Tensor sum = product + narrow.to(at::kDouble);
+            multiply_few_rows(out, a, b, /*accumulate=*/false);
+            multiply_few_rows(narrow, a, b, /*accumulate=*/true);
+            const auto what = fmt::format("{} x {}", describe(a), describe(b));
+            EXPECT_LT(difference(out, product), 1e-6) << what;
+            EXPECT_LT(difference(narrow, sum), dtype == at::kFloat ? 1e-6 : 1e-2) << what;
+          }
+        }
+      }
+    }
+  });
+}
+
 // Restores the process's choice.
 class MatmulInUse : public ::testing::Test {
  protected:
   ~MatmulInUse() override {
-    for (const at::ScalarType dtype : product_types) use_matmul(dtype, {});
+    for (const at::ScalarType dtype : product_types) {
+      use_matmul(dtype, {});
+      use_few_rows(dtype, 0);
+    }
   }
 };
 
@@ -111,7 +140,26 @@ TEST(Matmul, EachLibraryIsUsableForItsMatmuls) {
   EXPECT_FALSE(is_usable(MatmulLibrary::mkl, MatmulRole::forward, at::kBFloat16));
 }
 
-TEST_F(MatmulInUse, LibrariesDependOnTheOperandsDtype) {
+TEST_F(MatmulInUse, FewRowsAreMultipliedByTheirKernelWhereItIsInUse) {
+  at::manual_seed(4);
+  const Tensor a = at::randn({4, 70}), b = at::randn({70, 30}), bias = at::randn({30});
+  const Tensor by_kernel = at::empty({4, 30}), out = at::empty({4, 30});
+  multiply_few_rows(by_kernel, a, b, /*accumulate=*/false);
+  use_few_rows(at::kFloat, 4);
+  EXPECT_EQ(few_rows_in_use(at::kFloat), 4);
+  EXPECT_EQ(few_rows_in_use(at::kBFloat16), 0);
+  multiply(MatmulRole::forward, out, a, b);
+  EXPECT_TRUE(at::equal(out, by_kernel));
+  multiply_and_add(out, a, b, bias);
+  EXPECT_TRUE(at::equal(out, by_kernel + bias));
+  for (const int64_t rows : {0, 5}) {
+    const Tensor others = at::randn({rows, 70}), theirs = at::empty({rows, 30});
+    multiply(MatmulRole::forward, theirs, others, b);
+    EXPECT_TRUE(at::equal(theirs, at::mm(others, b)));
+  }
+}
+
+TEST_F(MatmulInUse, DependOnTheOperandsDtype) {
   EXPECT_EQ(matmul_in_use(at::kFloat), MatmulChoice());
   if (!is_usable(MatmulLibrary::onednn, MatmulRole::forward, at::kFloat)) GTEST_SKIP() << "no oneDNN";
   const MatmulChoice choice = {{MatmulLibrary::onednn, MatmulLibrary::aten, MatmulLibrary::onednn}};
