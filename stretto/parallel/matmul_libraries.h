@@ -19,13 +19,13 @@ namespace stretto::parallel {
 at::ScalarType matmul_type(Precision precision);
 
 struct MatmulOptions {
-  Products wish = Products::automatic;  // or a library to be used wherever it is usable
-  at::ScalarType dtype = at::kFloat;    // of the operands
-  int64_t rows = 256;                   // of a product: tokens per micro-batch of a rank
-  std::filesystem::path cache = {};     // folder that keeps what was measured for later runs; empty: none
-  bool few_rows = false;   // measure too up to how many rows forward matmuls have a kernel of their own
-  bool reference = false;  // ATen's operators, regardless of the request
-  kernels::MatmulTimer timer = {};  // for tests
+  Products requested = Products::automatic;  // or a library to be used wherever it is usable
+  at::ScalarType dtype = at::kFloat;         // of the operands
+  int64_t rows = 256;                        // rows of a matmul: tokens per micro-batch of a rank
+  std::filesystem::path cache = {};  // the folder that caches measurements for later runs; empty: none
+  bool few_rows = false;             // also measure the kernel for few rows, which generation computes
+  bool reference = false;            // ATen's operators, regardless of the request
+  kernels::MatmulTimer timer = {};   // for tests
   OptionNames names = {};
 };
 
