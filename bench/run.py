@@ -21,6 +21,7 @@ BENCHMARKS = {
     "tokenize": [],
     "corpora": [],
     "language_models": [],
+    "generate": [],
     "checkpoint": ["--program", PROGRAMS / "checkpoint_bench"],
     "adamw": ["--program", PROGRAMS / "adamw_bench"],
     "collectives": ["--program", PROGRAMS / "collectives_bench"],

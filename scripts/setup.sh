@@ -299,19 +299,19 @@ install_encoder() {
 
 install_peers() {
   local peers=$deps/peers
-  [[ ! -e $peers/.made-3 ]] || return 0
+  [[ ! -e $peers/.made-4 ]] || return 0
   local python
   python=$(python_with_venv)
   lock_deps
-  [[ ! -e $peers/.made-3 ]] || return 0
-  say "installing torch $TORCH, transformers, accelerate, datasets and Lightning into $peers"
+  [[ ! -e $peers/.made-4 ]] || return 0
+  say "installing torch $TORCH, transformers, accelerate, datasets, Lightning and CTranslate2 into $peers"
   rm -rf "$peers"
   "$python" -m venv "$peers"
   "$peers/bin/python" -m pip -q --disable-pip-version-check install "torch==$TORCH" numpy ||
     fail "pip cannot install torch $TORCH for the benchmarks' peers (its message is above)"
-  "$peers/bin/python" -m pip -q --disable-pip-version-check install transformers accelerate tokenizers datasets lightning-fabric pytorch-lightning ||
-    fail "pip cannot install transformers, accelerate, datasets and Lightning for the benchmarks (its message is above)"
-  touch "$peers/.made-3"
+  "$peers/bin/python" -m pip -q --disable-pip-version-check install transformers accelerate tokenizers datasets lightning-fabric pytorch-lightning ctranslate2 ||
+    fail "pip cannot install transformers, accelerate, datasets, Lightning and CTranslate2 for the benchmarks (its message is above)"
+  touch "$peers/.made-4"
 }
 
 install_kubernetes_schemas() {
