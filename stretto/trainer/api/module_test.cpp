@@ -167,6 +167,9 @@ TEST_F(SeamTest, ASourceIsReadOnce) {
     Trainer(recipe_, mesh, at::kCPU).fit(module, train, nullptr);
     const double after = Trainer(recipe_, mesh, at::kCPU).test(module, train, {.load = false}).at("loss");
     EXPECT_LT(after, before);
+    ReadsOnes fitted;
+    Trainer(recipe_, mesh, at::kCPU).fit(fitted, train, nullptr);
+    EXPECT_EQ(Trainer(recipe_, mesh, at::kCPU).test(fitted, train, {.load = false}).at("loss"), after);
   });
 }
 

@@ -17,14 +17,14 @@ using ::testing::ElementsAre;
 
 TEST(StepTotals, RequestsAndLogsOfAnyRankSurviveTheSum) {
   const StepTotals one = {.loss = 2, .count = 3, .logged = true, .logged_in_epoch = false};
-  StepTotals other = {.loss = 5, .count = 4};
+  StepTotals other = {.loss = 5, .count = 6};
   other.requests.stop = other.requests.record = true;
   StepTotals::Packed sums = one.pack();
   const StepTotals::Packed more = other.pack();
   for (size_t i = 0; i < sums.size(); ++i) sums[i] += more[i];
   const StepTotals totals = StepTotals::unpack(sums);
   EXPECT_EQ(totals.loss, 7);
-  EXPECT_EQ(totals.count, 7);
+  EXPECT_EQ(totals.count, 9);
   EXPECT_TRUE(totals.logged);
   EXPECT_FALSE(totals.logged_in_epoch);
   EXPECT_TRUE(totals.requests.stop && totals.requests.record);

@@ -41,5 +41,34 @@ TEST_F(LoopTest, ASaveRequestedBeforeARollbackIsMadeAfterTheNextStep) {
   }
 }
 
+// Its gradients are finite, unlike those that NanOnce has.
+struct SpikeOnce : Line {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    Loss loss = Line::training_step(batch, context);
+    if (context.step == 24 && !std::exchange(spiked, true)) loss.sum = loss.sum * 1e6;
+    return loss;
+  }
+  bool spiked = false;
+};
+
+TEST_F(LoopTest, ASpikeThatIsRolledBackLeavesNoGradients) {
+  recipe_.training.max_steps = 28;
+  recipe_.training.on_spike = "rollback";
+  recipe_.training.rollback_lr_factor = 1;
+  recipe_.evaluate.every = "never";
+  recipe_.checkpoint.every = 6;
+  for (const int ranks : {1, 2}) {
+    const auto trained = [&](auto fitting, const char* name) {
+      recipe_.output = folder_.path() / fmt::format("{}-{}", name, ranks);
+      fitting();
+      return read_file(recipe_.output / "model/model.safetensors");
+    };
+    const std::string smooth = trained([&] { fit(ranks); }, "smooth");
+    ::testing::internal::CaptureStderr();
+    EXPECT_TRUE(trained([&] { fit<SpikeOnce>(ranks); }, "spike") == smooth);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::HasSubstr("rolling back"));
+  }
+}
+
 }  // namespace
 }  // namespace stretto::trainer

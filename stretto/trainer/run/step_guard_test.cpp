@@ -45,6 +45,23 @@ TEST_F(StepGuardTest, NegativeLossesAreJudgedByTheirDistance) {
   EXPECT_EQ(guard.judge(7, 1, step_, ""), Verdict::skip);
 }
 
+// The checkpoint was saved before the rollback to it.
+TEST_F(StepGuardTest, ARestoredStateJudgesTheSameAndARollbackStaysCounted) {
+  config_.on_nonfinite = "rollback";
+  config_.rollback_lr_factor = 0.5;
+  StepGuard guard(config_);
+  learn(guard, 2);
+  for (int skips = 0; skips < 10; ++skips) EXPECT_EQ(guard.judge(9.5, 1, step_, ""), Verdict::skip);
+  State state;
+  guard.add_state(state);
+  StepGuard resumed(config_);
+  resumed.resume(state);
+  EXPECT_THROW(resumed.judge(9.5, 1, step_, ""), Error) << "the eleventh in a row";
+  EXPECT_EQ(guard.judge(NAN, 1, step_, ""), Verdict::rollback);
+  guard.resume(state);
+  EXPECT_EQ(guard.lr_scale(), 0.5);
+}
+
 // Invalid operations give NaN with the sign bit set on x86.
 TEST_F(StepGuardTest, ALossThatIsNaNHasNoSign) {
   EXPECT_THAT([&] { StepGuard(config_).judge(-std::nan(""), 1, 3, ""); },
