@@ -139,7 +139,7 @@ TEST(Memory, IsWhatThePlannerPredicts) {
     const double measured = peaks_of(short_run(workspace, "run", settings + " resume=false", ranks)).sum;
     std::string plan = short_run(workspace, "run", settings, ranks);
     plan.replace(plan.find(" train "), 7, " plan ");
-    EXPECT_NEAR(predicted(strategy, plan), measured, 0.2 * measured) << settings;
+    EXPECT_NEAR(predicted(strategy, plan), measured, 0.1 * measured) << settings;
   }
 }
 
