@@ -145,7 +145,9 @@ TEST(TensorLayout, ASlotHasRoomForTheLargestPart) {
 }
 
 TEST(TensorLayout, CutsThatAreNotPossibleAreRefused) {
-  const auto check = [](std::vector<Cut> cuts) { return [cuts] { TensorLayout{{4, 3}, cuts}.check(); }; };
+  const auto check = [](const std::vector<Cut>& cuts) {
+    return [cuts] { TensorLayout{{4, 3}, cuts}.check(); };
+  };
   EXPECT_THAT(check({{.axis = 2, .intervals = {}}}),
               ThrowsMessage<DataError>(HasSubstr("2 axes is cut along axis 2")));
   EXPECT_THAT(check({{.axis = 0, .intervals = {{0, 2}, {1, 3}}, .largest = 4}}),

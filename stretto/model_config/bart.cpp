@@ -1,5 +1,6 @@
 #include "stretto/model_config/bart.h"
 
+#include "stretto/model_config/activations.h"
 #include "stretto/model_config/config_fields.h"
 #include "stretto/model_config/heads.h"
 #include "stretto/model_config/outline.h"
@@ -23,7 +24,7 @@ const std::vector<ConfigField<BartConfig>>& bart_fields() {
       {"pad_token_id", &Config::pad_token_id, 0, max_width},
       {"eos_token_id", &Config::eos_token_id, &Config::vocab_size},
       {"decoder_start_token_id", &Config::decoder_start_token_id, &Config::vocab_size},
-      {"activation_function", &Config::activation_function},
+      {"activation_function", &Config::activation_function, activation_names},
       {"init_std", &Config::init_std, 100},
       {"dropout", &Config::dropout},
       {"attention_dropout", &Config::attention_dropout},

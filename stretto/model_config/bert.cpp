@@ -4,6 +4,7 @@
 #include <array>
 
 #include "stretto/base/error.h"
+#include "stretto/model_config/activations.h"
 #include "stretto/model_config/config_fields.h"
 #include "stretto/model_config/heads.h"
 #include "stretto/model_config/outline.h"
@@ -47,7 +48,7 @@ const std::vector<ConfigField<BertConfig>>& bert_fields() {
       {"max_position_embeddings", &Config::max_position_embeddings, 1, max_width},
       {"type_vocab_size", &Config::type_vocab_size, 1, max_width},
       {"pad_token_id", &Config::pad_token_id, 0, max_width},
-      {"hidden_act", &Config::hidden_act},
+      {"hidden_act", &Config::hidden_act, activation_names},
       {"layer_norm_eps", &Config::layer_norm_eps},
       {"initializer_range", &Config::initializer_range, 100},
       {"hidden_dropout_prob", &Config::hidden_dropout_prob},

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -26,7 +28,9 @@ class ConfigField {
   // A number >= 0 and < `below`; by default a probability.
   ConfigField(const char* key, double Config::*member, double below = 1)
       : key_(key), member_(member), below_(below) {}
-  ConfigField(const char* key, std::string Config::*member) : key_(key), member_(member) {}
+  // A text, by default any; else one of `names`, which must outlive the field.
+  ConfigField(const char* key, std::string Config::*member, std::span<const std::string_view> names = {})
+      : key_(key), member_(member), names_(names) {}
   ConfigField(const char* key, bool Config::*member) : key_(key), member_(member) {}
 
   const char* key() const { return key_; }
@@ -46,16 +50,17 @@ class ConfigField {
   void read_to(const ConfigJson& json, const Config&, double& value) const {
     json.read(key_, value, 0, below_);
   }
-  template <class Value>
-  void read_to(const ConfigJson& json, const Config&, Value& value) const {
-    json.read(key_, value);
+  void read_to(const ConfigJson& json, const Config&, std::string& value) const {
+    names_.empty() ? json.read(key_, value) : json.read(key_, value, names_);
   }
+  void read_to(const ConfigJson& json, const Config&, bool& value) const { json.read(key_, value); }
 
   const char* key_;
   std::variant<Size, double Config::*, std::string Config::*, bool Config::*> member_;
   int64_t least_ = 0, most_ = 0;
   double below_ = 1;
   Size size_ = nullptr;
+  std::span<const std::string_view> names_;
 };
 
 template <class Config>

@@ -1,9 +1,11 @@
 #include "stretto/model_config/config_json.h"
 
+#include <algorithm>
 #include <map>
 
 #include "stretto/base/error.h"
 #include "stretto/base/json.h"
+#include "stretto/base/registry.h"
 #include "stretto/base/strings.h"
 
 namespace stretto {
@@ -73,6 +75,15 @@ void ConfigJson::read(const char* key, std::string& value) const {
   if (!found->is_string())
     throw ConfigError("{}: {}: found {}; expected a string", source_, key, shown(*found));
   value = found->get<std::string>();
+}
+
+void ConfigJson::read(const char* key, std::string& value, std::span<const std::string_view> names) const {
+  std::string name = value;
+  read(key, name);
+  const std::vector<std::string> known(names.begin(), names.end());
+  if (find(key) != nullptr && std::ranges::find(known, name) == known.end())
+    refuse_unknown_name(fmt::format("{}: {}", source_, key), name, "a value", known);
+  value = std::move(name);
 }
 
 void ConfigJson::read(const char* key, bool& value) const {

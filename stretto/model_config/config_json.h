@@ -2,7 +2,9 @@
 
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -26,6 +28,8 @@ class ConfigJson {
   // A number from `least` to below `below`.
   void read(const char* key, double& value, double least, double below) const;
   void read(const char* key, std::string& value) const;
+  // One of `names`; the error suggests the closest one.
+  void read(const char* key, std::string& value, std::span<const std::string_view> names) const;
   void read(const char* key, bool& value) const;
 
   // Throws ConfigError if `key` is present and is not `wanted`: an unsupported variant of the model.

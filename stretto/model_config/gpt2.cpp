@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "stretto/model_config/activations.h"
 #include "stretto/model_config/config_fields.h"
 #include "stretto/model_config/heads.h"
 #include "stretto/model_config/known_keys.h"
@@ -19,7 +20,7 @@ const std::vector<ConfigField<Gpt2Config>>& gpt2_fields() {
       {"n_embd", &Config::n_embd, 1, max_width},
       {"n_layer", &Config::n_layer, 0, max_layers},
       {"n_head", &Config::n_head, 1, max_width},
-      {"activation_function", &Config::activation_function},
+      {"activation_function", &Config::activation_function, activation_names},
       {"resid_pdrop", &Config::resid_pdrop},
       {"embd_pdrop", &Config::embd_pdrop},
       {"attn_pdrop", &Config::attn_pdrop},

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "stretto/base/error.h"
+#include "stretto/model_config/activations.h"
 #include "stretto/model_config/config_fields.h"
 #include "stretto/model_config/heads.h"
 #include "stretto/model_config/known_keys.h"
@@ -51,7 +52,7 @@ const std::vector<ConfigField<LlamaConfig>>& llama_fields() {
       {"intermediate_size", &Config::intermediate_size, 1, max_width},
       {"num_hidden_layers", &Config::num_hidden_layers, 0, max_layers},
       {"num_attention_heads", &Config::num_attention_heads, 1, max_width},
-      {"hidden_act", &Config::hidden_act},
+      {"hidden_act", &Config::hidden_act, activation_names},
       {"max_position_embeddings", &Config::max_position_embeddings, 1, max_width},
       {"initializer_range", &Config::initializer_range, 100},
       {"rms_norm_eps", &Config::rms_norm_eps},

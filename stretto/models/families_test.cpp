@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/model_config/activations.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/model_config/heads.h"
 #include "stretto/models/bert/model.h"
 #include "stretto/models/golden_support.h"
 #include "stretto/models/registry.h"
+#include "stretto/nn/functional.h"
 
 namespace stretto {
 namespace {
@@ -194,6 +196,12 @@ TEST(Roberta, PositionsThatDoNotExistAreRefused) {
   EXPECT_THAT(
       [&] { BertConfig::from_json(json, "config.json"); },
       ThrowsMessage<ConfigError>(HasSubstr("max_position_embeddings (2) must exceed pad_token_id + 1 (2)")));
+}
+
+// The names that config.json may have, which are checked without libtorch, are those that layers know.
+TEST(Activations, EveryNameOfAConfigIsALayers) {
+  for (const std::string_view name : activation_names) EXPECT_NO_THROW(nn::activation(std::string(name)));
+  EXPECT_THROW(nn::activation("mish"), ConfigError);
 }
 
 }  // namespace

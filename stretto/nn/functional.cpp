@@ -34,7 +34,7 @@ Activation activation(const std::string& name) {
     if (entry.name == name) return entry.activation;
     names.push_back(entry.name);
   }
-  throw ConfigError("hidden_act: \"{}\" is not an activation{} (known: {})", name, did_you_mean(name, names),
+  throw ConfigError("\"{}\" is not an activation{} (known: {})", name, did_you_mean(name, names),
                     fmt::join(names, ", "));
 }
 

@@ -54,7 +54,8 @@ TEST(Gpt2, UnsupportedConfigurationsAreRefused) {
   const auto refusal = [](const nlohmann::json& change) { return refusal_of("gpt2/plain", change); };
   EXPECT_EQ(refusal(nlohmann::json::object()), "");
   EXPECT_THAT(refusal({{"add_cross_attention", true}}), HasSubstr("add_cross_attention: true"));
-  EXPECT_THAT(refusal({{"activation_function", "mish"}}), HasSubstr("\"mish\" is not an activation"));
+  EXPECT_THAT(refusal({{"activation_function", "mish"}}),
+              HasSubstr("activation_function: \"mish\" is not a value that stretto has (known: gelu, "));
   EXPECT_THAT(refusal({{"n_head", 5}}), HasSubstr("n_embd (16) must be a multiple of n_head (5)"));
   EXPECT_THAT(refusal({{"n_inner", 0}}), HasSubstr("n_inner: found 0"));
   EXPECT_THAT(refusal({{"quantization_config", {{"bits", 4}}}}), HasSubstr("quantization_config"));

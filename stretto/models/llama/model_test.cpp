@@ -17,7 +17,8 @@ TEST(Llama, UnsupportedConfigurationsAreRefused) {
               HasSubstr("num_attention_heads (4) must be a multiple of num_key_value_heads (3)"));
   EXPECT_THAT(refusal({{"head_dim", nullptr}, {"hidden_size", 26}}),
               HasSubstr("hidden_size (26) must be a multiple of num_attention_heads (4) without head_dim"));
-  EXPECT_THAT(refusal({{"hidden_act", "mish"}}), HasSubstr("\"mish\" is not an activation"));
+  EXPECT_THAT(refusal({{"hidden_act", "mish"}}),
+              HasSubstr("hidden_act: \"mish\" is not a value that stretto has (known: gelu, "));
   EXPECT_THAT(refusal({{"quantization_config", {{"bits", 4}}}}), HasSubstr("quantization_config"));
   EXPECT_THAT(refusal({{"pad_token_id", 40}}), HasSubstr("pad_token_id: found 40"));
   EXPECT_THAT(refusal({{"head_dim", 7}}), HasSubstr("turn 7 columns of heads of 7"));
