@@ -72,13 +72,36 @@ def compare_training(builds, rounds, steps, only):
                 measure.print_row(name, unit, ours, "the other build", others, higher)
 
 
+def compare_tasks(builds, rounds, only):
+    """Training of named entities and of question answering on one core; the recipes are this tree's, without what is not in the other."""
+    for name, steps in (("ner", 40), ("qa", 20)):
+        if only and name not in only:
+            continue
+        script = measure.load_script(name)
+        with tempfile.TemporaryDirectory(prefix="against-bench-") as temporary:
+            folder = pathlib.Path(temporary)
+            found = script.data_files(folder)
+            train = found[0] if name == "ner" else found["short questions"]
+            for precision in measure.precisions(name):
+                values = {build: [] for build in builds}
+                for turn in range(rounds):
+                    for build in builds:
+                        output = folder / f"{precision}-{turn}-{builds.index(build)}"
+                        settings = {"data.train": train, "data.cache": output / "cache", "model.path": measure.encoder(None),
+                                    "output": output, "training.max_steps": steps, "training.precision": precision,
+                                    "track.log_every": 10}
+                        _, records = measure.stretto_train(build / "bin/stretto", script.RECIPE, settings)
+                        values[build].append(records[-1]["samples_per_second"])
+                measure.print_row(f"{name}, {precision}", "samples/s", values[builds[0]], "the other build", values[builds[1]], True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("other", type=pathlib.Path, help="the other build folder")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=60, help="training steps per turn")
-    parser.add_argument("--only", nargs="*", default=[], help="some of the training cases of bench/train/run.py, \"start\", or a case of two ranks "
-                        "with a strategy: \"minilm-2-fp32 fsdp\"")
+    parser.add_argument("--only", nargs="*", default=[], help="some of the training cases of bench/train/run.py, \"start\", \"ner\", \"qa\", or a case of "
+                        "two ranks with a strategy: \"minilm-2-fp32 fsdp\"")
     options = parser.parse_args()
     measure.require_tools("taskset")
     builds = [measure.ROOT / "build/release", options.other.resolve()]
@@ -87,6 +110,7 @@ def main():
     if not options.only or "start" in options.only:
         compare_start(builds, options.rounds)
     compare_training(builds, options.rounds, options.steps, options.only)
+    compare_tasks(builds, options.rounds, options.only)
 
 
 if __name__ == "__main__":
