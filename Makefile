@@ -142,8 +142,8 @@ check-kubernetes:  ## compare deploy/kubernetes with the published schemas of Ku
 	@$(SETUP) kubernetes
 	@"$(DEPS)/kubernetes/bin/python" scripts/check_kubernetes.py
 
-ci:  ## lint-changed, test-asan-torch-free and test, all three even if one fails
-	@scripts/steps.sh build/ci lint-changed test-asan-torch-free; status=$$?; make --no-print-directory test && exit $$status
+ci:  ## format-check, lint-changed, test-asan-torch-free and test, all of them even if one fails
+	@scripts/steps.sh build/ci format-check lint-changed test-asan-torch-free; status=$$?; make --no-print-directory test && exit $$status
 
 nightly:  ## every slow check, going on after a failed one, and a table of results; ONLY="fuzz check-cuda": only these
 	@STEPS="$(ONLY)" scripts/steps.sh build/nightly test-asan "test-tsan ALL=1" fuzz "bench QUICK=1" check-torch-2.11 check-cuda \

@@ -19,7 +19,7 @@ struct ParameterPiece {
   int64_t row_width =
       0;  // above 0: the width of a table's rows, of which a step may have gradients for some only
   bool is_hidden_matrix = false;  // a weight [R, C] of a layer, neither a table nor in the model's head
-  Holders holders = {};  // the ranks that own the same piece
+  Holders holders = {};           // the ranks that own the same piece
 };
 
 // The entry of state with one element per element of the piece.
