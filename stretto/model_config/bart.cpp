@@ -1,5 +1,7 @@
 #include "stretto/model_config/bart.h"
 
+#include <fmt/format.h>
+
 #include "stretto/model_config/activations.h"
 #include "stretto/model_config/config_fields.h"
 #include "stretto/model_config/heads.h"

@@ -1,5 +1,6 @@
 #include "stretto/kernels/matmul/choice.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace stretto::kernels {
