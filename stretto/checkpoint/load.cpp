@@ -43,7 +43,7 @@ std::string known_tensors(const State& state, const Manifest& manifest) {
   std::set<std::string> names;
   for (const Entry& entry : state.tensors) names.insert(entry.name);
   std::string known;
-  for (const auto& [name, unused] : manifest.tensors) known += names.contains(name) ? 1 : 0;
+  for (const auto& [name, unused] : manifest.tensors) known += names.contains(name) ? '\1' : '\0';
   return known;
 }
 
