@@ -211,7 +211,7 @@ TEST(Checkpoint, LoadsOnAnyNumberOfRanksAndAnyLayout) {
   }
 }
 
-// As parts of a layer that lie between others in memory.
+// A piece need not be contiguous in memory: a cut layer owns columns of a larger tensor.
 TEST(Checkpoint, PiecesMayBeStrided) {
   const auto columns_of = [](const Tensor& memory) {
     Entry entry = {.name = "w", .shape = {6, 4}, .pieces = {}};

@@ -31,7 +31,7 @@ struct TrackerSetup;  // track/registry.h
 struct ModelConfig {
   std::optional<std::filesystem::path> path = std::nullopt;      // a Hugging Face folder
   std::optional<settings::FileOrSection> config = std::nullopt;  // or a config.json only: random weights
-  // With config: its model_type. Alone: a new model, with the settings of the section of its name.
+  // The model_type of `config`; without `config`, a new model with the settings of the section of this name.
   std::optional<std::string> type = std::nullopt;
   std::optional<double> dropout = std::nullopt;
 

@@ -47,7 +47,7 @@ const std::vector<ConfigField<Gpt2Config>>& gpt2_aliases() {
   return table;
 }
 
-// Those that from_json reads, those of a head for classification, and a former name of n_positions.
+// The keys that from_json reads, those of a classification head, and a former name of n_positions.
 std::vector<std::string> known_keys() {
   return keys_of(
       gpt2_fields(),

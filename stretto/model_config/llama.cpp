@@ -68,7 +68,7 @@ const ConfigField<LlamaConfig> head_dim_field = {"head_dim", &LlamaConfig::head_
 const ConfigField<LlamaConfig> attention_bias_field = {"attention_bias", &LlamaConfig::attention_bias};
 const ConfigField<LlamaConfig> mlp_bias_field = {"mlp_bias", &LlamaConfig::mlp_bias};
 
-// Those that from_json reads; pretraining_tp splits products, which changes their rounding only.
+// The keys that from_json reads. pretraining_tp is known too: it splits matmuls, which only changes rounding.
 std::vector<std::string> known_keys(const LlamaVariant& variant) {
   std::vector<std::string> further = {"num_key_value_heads",
                                       "head_dim",

@@ -91,7 +91,7 @@ MeasuredChoice choose_by_time(const std::vector<LinearMaps>& maps, at::ScalarTyp
 int64_t most_rows_for_kernel(const LinearMaps& map, at::ScalarType dtype, MatmulLibrary library) {
   constexpr int rounds = 3;
   const at::NoGradGuard no_grad;
-  // As many copies of the weights as a cache does not hold: a model's layers are read from memory.
+  // The copies of the weights exceed the caches, since a model's layers are read from memory.
   constexpr int64_t bytes = int64_t{64} << 20;
   const auto bytes_each = map.out * map.in * static_cast<int64_t>(c10::elementSize(dtype));
   std::vector<Tensor> weights(static_cast<size_t>(std::clamp<int64_t>(bytes / bytes_each, 1, 16)));
