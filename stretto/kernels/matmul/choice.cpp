@@ -68,6 +68,38 @@ double speedup_of(const MatmulChoice& choice, const Round& shortest) {
   return aten / chosen;
 }
 
+// Times the library and the kernel in turns, and keeps the shortest times.
+FewRowsTimer few_rows_timer(const LinearMaps& map, at::ScalarType dtype, MatmulLibrary library) {
+  // The copies of the weights exceed the caches, since a model's layers are read from memory.
+  constexpr int64_t bytes = int64_t{64} << 20;
+  const auto bytes_each = map.out * map.in * static_cast<int64_t>(c10::elementSize(dtype));
+  std::vector<Tensor> weights(static_cast<size_t>(std::clamp<int64_t>(bytes / bytes_each, 1, 16)));
+  for (Tensor& weight : weights) {
+    weight = map.transposed ? at::full({map.in, map.out}, 0.5, dtype)
+                            : at::full({map.out, map.in}, 0.5, dtype).t();
+  }
+  return [=](int64_t rows) {
+    constexpr int rounds = 3;
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    const at::NoGradGuard no_grad;
+    const Tensor a = at::full({rows, map.in}, 0.5, dtype), out = at::empty({rows, map.out}, dtype);
+    const auto seconds = [&](const auto& multiply_one) {
+      const auto start = Clock::now();
+      for (const Tensor& weight : weights) multiply_one(weight);
+      return seconds_since(start);
+    };
+    FewRowsTimes shortest = {infinity, infinity};
+    for (int round = 0; round < rounds; ++round) {
+      const double by_library =
+          seconds([&](const Tensor& weight) { multiply_by(library, out, a, weight, /*accumulate=*/false); });
+      const double by_kernel =
+          seconds([&](const Tensor& weight) { multiply_few_rows(out, a, weight, /*accumulate=*/false); });
+      shortest = {std::min(shortest.library, by_library), std::min(shortest.kernel, by_kernel)};
+    }
+    return shortest;
+  };
+}
+
 }  // namespace
 
 MeasuredChoice choose_by_time(const std::vector<LinearMaps>& maps, at::ScalarType dtype, int64_t rows,
@@ -88,29 +120,12 @@ MeasuredChoice choose_by_time(const std::vector<LinearMaps>& maps, at::ScalarTyp
   return {choice, speedup_of(choice, shortest), is_certain};
 }
 
-int64_t most_rows_for_kernel(const LinearMaps& map, at::ScalarType dtype, MatmulLibrary library) {
-  constexpr int rounds = 3;
-  const at::NoGradGuard no_grad;
-  // The copies of the weights exceed the caches, since a model's layers are read from memory.
-  constexpr int64_t bytes = int64_t{64} << 20;
-  const auto bytes_each = map.out * map.in * static_cast<int64_t>(c10::elementSize(dtype));
-  std::vector<Tensor> weights(static_cast<size_t>(std::clamp<int64_t>(bytes / bytes_each, 1, 16)));
-  for (Tensor& weight : weights) {
-    weight = map.transposed ? at::full({map.in, map.out}, 0.5, dtype)
-                            : at::full({map.out, map.in}, 0.5, dtype).t();
-  }
+int64_t most_rows_for_kernel(const LinearMaps& map, at::ScalarType dtype, MatmulLibrary library,
+                             const FewRowsTimer& given_time) {
+  const FewRowsTimer time = given_time ? given_time : few_rows_timer(map, dtype, library);
   for (int64_t rows = most_few_rows; rows > 0; rows /= 2) {
-    const Tensor a = at::full({rows, map.in}, 0.5, dtype), out = at::empty({rows, map.out}, dtype);
-    double by_library = std::numeric_limits<double>::infinity(), by_kernel = by_library;
-    for (int round = 0; round < rounds; ++round) {
-      auto start = Clock::now();
-      for (const Tensor& weight : weights) multiply_by(library, out, a, weight, /*accumulate=*/false);
-      by_library = std::min(by_library, seconds_since(start));
-      start = Clock::now();
-      for (const Tensor& weight : weights) multiply_few_rows(out, a, weight, /*accumulate=*/false);
-      by_kernel = std::min(by_kernel, seconds_since(start));
-    }
-    if (by_kernel <= by_library) return rows;
+    const FewRowsTimes took = time(rows);
+    if (took.kernel <= took.library) return rows;
   }
   return 0;
 }

@@ -31,8 +31,16 @@ struct MeasuredChoice {
 MeasuredChoice choose_by_time(const std::vector<LinearMaps>& maps, at::ScalarType dtype, int64_t rows,
                               const MatmulTimer& time = {});
 
-// The largest number of rows, up to most_few_rows, with which multiply_few_rows computes the forward matmul
-// of a map at least as fast as `library`; 0 if there is none. Takes a few times as long as to read 64 MB.
-int64_t most_rows_for_kernel(const LinearMaps& map, at::ScalarType dtype, MatmulLibrary library);
+// Seconds that the forward matmul of a map takes with a number of rows.
+struct FewRowsTimes {
+  double library = 0, kernel = 0;
+};
+using FewRowsTimer = std::function<FewRowsTimes(int64_t rows)>;
+
+// The largest of 8, 4, 2 and 1 rows with which multiply_few_rows computes the forward matmul of `map` at
+// least as fast as `library`; 0 if there is none. Takes a few times as long as to read 64 MB. `time`: a
+// test's.
+int64_t most_rows_for_kernel(const LinearMaps& map, at::ScalarType dtype, MatmulLibrary library,
+                             const FewRowsTimer& time = {});
 
 }  // namespace stretto::kernels

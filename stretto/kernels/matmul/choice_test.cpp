@@ -112,10 +112,27 @@ TEST(MatmulChoice, MatmulsAreTimedByDefault) {
     EXPECT_TRUE(is_usable(measured.choice[role], role, at::kFloat));
 }
 
-TEST(MatmulChoice, RowsOfTheKernelForFewRowsAreMeasured) {
+TEST(MatmulChoice, TheKernelForFewRowsIsUsedUpToTheRowsWithWhichItIsAsFast) {
+  const LinearMaps map = {.out = 96, .in = 64};
+  const auto most_rows = [&](int64_t fast_up_to) {
+    return most_rows_for_kernel(map, at::kFloat, aten, [=](int64_t rows) {
+      return FewRowsTimes{.library = 2, .kernel = rows <= fast_up_to ? 2.0 : 3.0};
+    });
+  };
+  EXPECT_EQ(most_rows(8), 8);
+  EXPECT_EQ(most_rows(7), 4);
+  EXPECT_EQ(most_rows(2), 2);
+  EXPECT_EQ(most_rows(1), 1);
+  EXPECT_EQ(most_rows(0), 0);
+}
+
+TEST(MatmulChoice, TheKernelForFewRowsIsTimedInBothOrientations) {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
-    const int64_t rows = most_rows_for_kernel({.out = 96, .in = 64}, dtype, MatmulLibrary::aten);
-    EXPECT_THAT((std::vector<int64_t>{0, 1, 2, 4, 8}), testing::Contains(rows));
+    for (const bool transposed : {false, true}) {
+      const LinearMaps map = {.out = 96, .in = 64, .transposed = transposed};
+      const int64_t rows = most_rows_for_kernel(map, dtype, aten);
+      EXPECT_THAT((std::vector<int64_t>{0, 1, 2, 4, 8}), testing::Contains(rows));
+    }
   }
 }
 

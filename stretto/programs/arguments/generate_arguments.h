@@ -5,6 +5,7 @@
 #include "stretto/base/enum_names.h"
 #include "stretto/base/precision.h"
 #include "stretto/programs/arguments/checks.h"
+#include "stretto/programs/arguments/inference_options.h"
 #include "stretto/programs/arguments/input_arguments.h"
 
 namespace stretto::arguments {
@@ -76,17 +77,7 @@ inline void add_generate_arguments(CLI::App& verb, GenerateArguments& arguments)
       "--json", arguments.json,
       "Print a line of JSON per generated text: text, generated_text and token_ids, the new tokens");
   add_generation_options(verb, arguments);
-  verb.add_option("--precision", arguments.precision, "Data type of the computation")
-      ->check(CLI::IsMember(enum_names<Precision>()))
-      ->type_name("NAME")
-      ->capture_default_str();
-  verb.add_option("--batch-size", arguments.batch_size,
-                  "Prompts that are continued at a time; texts do not depend on it")
-      ->check(whole_number_from(1, 4096))
-      ->type_name("N")
-      ->capture_default_str();
-  verb.add_flag("--allow-nonfinite", arguments.allow_nonfinite,
-                "Load a model even if its weights hold NaN or infinity");
+  add_inference_options(verb, arguments, "Prompts that are continued at a time; texts do not depend on it");
 }
 
 }  // namespace stretto::arguments

@@ -6,6 +6,7 @@
 #include "stretto/base/enum_names.h"
 #include "stretto/base/precision.h"
 #include "stretto/programs/arguments/checks.h"
+#include "stretto/programs/arguments/inference_options.h"
 #include "stretto/programs/arguments/input_arguments.h"
 
 namespace stretto::arguments {
@@ -57,16 +58,7 @@ inline void add_predict_arguments(CLI::App& verb, PredictArguments& arguments) {
           "Token classification: how tokens become entities, as in Hugging Face's pipeline (default: simple)")
       ->check(CLI::IsMember({"none", "simple", "first", "average", "max"}))
       ->type_name("NAME");
-  verb.add_option("--precision", arguments.precision, "Data type of the computation")
-      ->check(CLI::IsMember(enum_names<Precision>()))
-      ->type_name("NAME")
-      ->capture_default_str();
-  verb.add_option("--batch-size", arguments.batch_size, "Inputs per batch")
-      ->check(whole_number_from(1, 4096))
-      ->type_name("N")
-      ->capture_default_str();
-  verb.add_flag("--allow-nonfinite", arguments.allow_nonfinite,
-                "Load a model even if its weights hold NaN or infinity");
+  add_inference_options(verb, arguments, "Inputs per batch");
 }
 
 }  // namespace stretto::arguments
