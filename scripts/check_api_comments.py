@@ -22,6 +22,7 @@ import re
 import sys
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"](stretto/[^>"]+)', re.M)
+INSTALLED = re.compile(r"^set\(wanted (.*)\)$", re.M)
 COMMENT_OR_STRING = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])+\'|^\s*#(?:\\\n|[^\n])*',
     re.S | re.M)
@@ -40,7 +41,8 @@ Declaration = collections.namedtuple(
 
 
 def public_headers(root):
-    headers = ["stretto/stretto.h"]
+    """The headers that `cmake --install` installs."""
+    headers = INSTALLED.search((root / "cmake/InstallHeaders.cmake").read_text())[1].split()
     for header in headers:
         headers += [found for found in INCLUDE.findall((root / header).read_text()) if found not in headers]
     return sorted(set(headers))
