@@ -88,11 +88,11 @@ class StarRating : public stretto::ModelModule {
   }
 
   // A row per review: the expected and the actual number of stars.
-  Tensor validation_step(const Batch& batch, stretto::StepContext& context) override {
+  stretto::Predictions validation_step(const Batch& batch, stretto::StepContext& context) override {
     return at::stack({expected_stars(batch, context).to(at::kDouble), batch.at("stars")}, 1);
   }
-  stretto::Metrics metrics(const Tensor& rows) const override {
-    const Tensor error = rows.select(1, 0) - rows.select(1, 1);
+  stretto::Metrics metrics(const stretto::Predictions& predictions) const override {
+    const Tensor error = predictions.rows.select(1, 0) - predictions.rows.select(1, 1);
     return {{"loss", error.square().mean().item<double>()}, {"error", error.abs().mean().item<double>()}};
   }
 
@@ -138,8 +138,10 @@ class StarRatings : public stretto::FineTuning<Reviews, RatedTexts, StarRating> 
   }
 
   // Called on rank 0 only.
-  stretto::TestResults write_results(const Reviews& reviews, const StarRating&, const Tensor& rows,
+  stretto::TestResults write_results(const Reviews& reviews, const StarRating&,
+                                     const stretto::Predictions& predictions,
                                      const stretto::Metrics& metrics) const override {
+    const Tensor& rows = predictions.rows;
     std::ofstream file(recipe_.output / "predictions.tsv");
     for (int64_t i = 0; i < rows.size(0); ++i)
       file << rows[i][0].item<double>() << '\t' << reviews.texts[static_cast<size_t>(i)] << '\n';

@@ -107,7 +107,7 @@ class GanTask : public stretto::Module {
     return real_or_fake;
   }
 
-  Tensor validation_step(const Batch& batch, StepContext&) override {
+  stretto::Predictions validation_step(const Batch& batch, StepContext&) override {
     const Tensor fake = net_->generator->forward(batch.at("noise"));
     const Tensor both = at::cat({batch.at("point"), fake});
     const Tensor labels = at::cat({at::ones(batch.count, at::kLong), at::zeros(batch.count, at::kLong)});
@@ -117,7 +117,7 @@ class GanTask : public stretto::Module {
     return {};
   }
 
-  Tensor predict_step(const Batch& batch, StepContext&) override {
+  stretto::Predictions predict_step(const Batch& batch, StepContext&) override {
     return net_->generator->forward(batch.at("noise")).to(at::kCPU, at::kDouble);
   }
 
@@ -146,7 +146,7 @@ int main(int argc, char** argv) {
     const stretto::FitResult result = trainer.fit(task, data);
     if (result.stopped) return result;
     const stretto::Metrics metrics = trainer.test(task, data);
-    const Tensor points = trainer.predict(task, data);  // [55, 2] on rank 0
+    const Tensor points = trainer.predict(task, data).rows;  // [55, 2] on rank 0
     if (points.defined()) {
       stretto::log::info("test       distance {:.4f}; the first point is ({:.3f}, {:.3f})",
                          metrics.at("distance"), points[0][0].item<double>(), points[0][1].item<double>());

@@ -114,15 +114,15 @@ class WaveTask : public stretto::Module {
   }
 
   // F1 is not a mean over batches: it is computed from all predictions together.
-  Tensor validation_step(const stretto::Batch& batch, stretto::StepContext&) override {
+  stretto::Predictions validation_step(const stretto::Batch& batch, stretto::StepContext&) override {
     const Tensor predicted = net_->forward(batch.at("signal"), batch.at("mask")).argmax(1);
     return at::stack({predicted, batch.at("labels")}, 1).to(at::kCPU, at::kDouble);
   }
 
-  stretto::Metrics metrics(const Tensor& rows) const override {
-    const Tensor columns = rows.t().to(at::kLong).contiguous();  // [2, samples]
+  stretto::Metrics metrics(const stretto::Predictions& predictions) const override {
+    const Tensor columns = predictions.rows.t().to(at::kLong).contiguous();  // [2, samples]
     const auto column = [&](int64_t i) {
-      return std::span(columns[i].const_data_ptr<int64_t>(), static_cast<size_t>(rows.size(0)));
+      return std::span(columns[i].const_data_ptr<int64_t>(), static_cast<size_t>(columns.size(1)));
     };
     const stretto::metrics::Confusion confusion(column(0), column(1), kinds);
     return {{"accuracy", accuracy(confusion)}, {"f1_macro", f1_macro(confusion)}};

@@ -170,7 +170,6 @@ TaggedDataset::TaggedDataset(const corpus::TaggedCorpus& corpus, const LabelSet&
       previous = word;
     }
     words_.push_back(static_cast<int32_t>(predicted));
-    max_words_ = std::max(max_words_, predicted);
     ++samples_of[static_cast<size_t>(sentence(sample))];
   }
   for (const int32_t samples : samples_of) windows_ += samples > 1 ? samples : 0;

@@ -60,7 +60,6 @@ class TaggedDataset : public Dataset {
 
   bool has_tags() const { return has_tags_; }
   std::span<const int32_t> words() const { return words_; }  // the number of words to predict in each sample
-  int64_t max_words() const { return max_words_; }           // the maximum of words()
   int64_t unpredicted_words() const { return cut_; }  // words beyond max_length, with LongSentences::cut
   int64_t windows() const { return windows_; }        // samples that are not a whole sentence
 
@@ -89,7 +88,7 @@ class TaggedDataset : public Dataset {
   std::vector<std::vector<int32_t>> gold_;
   WordColumns columns_;
   bool has_tags_, label_all_tokens_, has_word_ids_;
-  int64_t pad_to_multiple_of_, max_words_ = 0, cut_ = 0, windows_ = 0;
+  int64_t pad_to_multiple_of_, cut_ = 0, windows_ = 0;
   std::string fingerprint_;
 };
 

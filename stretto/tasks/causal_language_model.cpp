@@ -40,7 +40,7 @@ Loss CausalLanguageModel::training_step(const Batch& batch, StepContext& context
   return decoder().loss(net().forward(batch, context.forward), batch.at("labels"), context.forward);
 }
 
-Tensor CausalLanguageModel::validation_step(const Batch& batch, StepContext& context) {
+Predictions CausalLanguageModel::validation_step(const Batch& batch, StepContext& context) {
   const Tensor hidden = net().forward(batch, context.forward);
   const Tensor& labels = batch.at("labels");
   const Tensor predicted = labels.ge(0).nonzero().squeeze(1);
@@ -56,8 +56,8 @@ Tensor CausalLanguageModel::validation_step(const Batch& batch, StepContext& con
   return rows;
 }
 
-Metrics CausalLanguageModel::metrics(const Tensor& rows) const {
-  const Tensor sums = rows.sum(0);
+Metrics CausalLanguageModel::metrics(const Predictions& predictions) const {
+  const Tensor sums = predictions.rows.sum(0);
   const double count = sums[1].item<double>();
   if (count == 0) throw DataError("no token is predicted: every document or block has one token only");
   const double loss = sums[0].item<double>() / count;

@@ -20,10 +20,10 @@ class CausalLanguageModel : public ModelModule {
 
   // One row per sample: the sum of the cross entropies of its predicted tokens, their number, and how many of
   // them have the largest logit.
-  Tensor validation_step(const Batch& batch, StepContext& context) override;
+  Predictions validation_step(const Batch& batch, StepContext& context) override;
 
   // loss: nats per predicted token; perplexity; accuracy; bits_per_byte, if the bytes per token are known.
-  Metrics metrics(const Tensor& rows) const override;
+  Metrics metrics(const Predictions& predictions) const override;
 
  private:
   const CausalDecoder& decoder() const { return *net().capabilities().causal_decoder; }

@@ -122,8 +122,8 @@ class CausalLm : public FineTuning<TextSource, TextBlocks, CausalLanguageModel> 
   void evaluate_on(CausalLanguageModel& module, const TextSource&, const TextBlocks& dataset) const override {
     module.evaluate_on(bytes_per_token(*dataset.corpora().front().corpus));
   }
-  TestResults write_results(const TextSource& source, const CausalLanguageModel& module, const Tensor& rows,
-                            const Metrics& metrics) const override;
+  TestResults write_results(const TextSource& source, const CausalLanguageModel& module,
+                            const Predictions& predictions, const Metrics& metrics) const override;
 
   // The task's default as far as the model has positions.
   int64_t max_length(const TextModel& model) const override {
@@ -246,11 +246,11 @@ void CausalLm::describe(const TextSource& source, const TextBlocks& dataset) con
   }
 }
 
-TestResults CausalLm::write_results(const TextSource&, const CausalLanguageModel&, const Tensor& rows,
-                                    const Metrics& metrics) const {
+TestResults CausalLm::write_results(const TextSource&, const CausalLanguageModel&,
+                                    const Predictions& predictions, const Metrics& metrics) const {
   std::string lines;
-  const auto row = rows.accessor<double, 2>();
-  for (int64_t i = 0; i < rows.size(0); ++i) {
+  const auto row = predictions.rows.accessor<double, 2>();
+  for (int64_t i = 0; i < row.size(0); ++i) {
     nlohmann::ordered_json record = {{"block", i}, {"tokens", static_cast<int64_t>(row[i][1])}};
     if (row[i][1] > 0) record["loss"] = row[i][0] / row[i][1];
     lines += record.dump() + "\n";

@@ -67,15 +67,15 @@ Loss ExtractiveQa::training_step(const Batch& batch, StepContext& context) {
   return {losses_of(scores, batch).sum(), batch.count};
 }
 
-Tensor ExtractiveQa::validation_step(const Batch& batch, StepContext& context) {
+Predictions ExtractiveQa::validation_step(const Batch& batch, StepContext& context) {
   const Tensor scores = scores_by_sequence(net().forward(batch, context.forward), batch);
   const Tensor losses = losses_of(scores, batch).to(at::kCPU, at::kDouble);
   const Tensor samples = at::tensor(batch.sample_ids, at::kDouble);
   return at::cat({at::stack({samples, losses}, 1), best_tokens(scores, options_.n_best_size)}, 1);
 }
 
-std::vector<QuestionAnswers> ExtractiveQa::answers(const Tensor& rows) const {
-  const Tensor values = rows.contiguous();
+std::vector<QuestionAnswers> ExtractiveQa::answers(const Predictions& predictions) const {
+  const Tensor& values = predictions.rows;
   std::vector<WindowScores> windows(static_cast<size_t>(dataset_->size()));
   const auto width = static_cast<size_t>(values.size(1));
   for (int64_t i = 0; i < values.size(0); ++i) {
@@ -85,7 +85,8 @@ std::vector<QuestionAnswers> ExtractiveQa::answers(const Tensor& rows) const {
   return answer_questions(*questions_, *dataset_, windows, options_);
 }
 
-Metrics ExtractiveQa::metrics(const Tensor& rows) const {
+Metrics ExtractiveQa::metrics(const Predictions& predictions) const {
+  const Tensor& rows = predictions.rows;
   Metrics metrics = {{"loss", rows.select(1, 1).mean().item<double>()}};
   std::vector<bool> has_sample(questions_->questions.size());
   for (int64_t i = 0; i < rows.size(0); ++i)
@@ -93,7 +94,7 @@ Metrics ExtractiveQa::metrics(const Tensor& rows) const {
   corpus::QuestionSet asked;
   asked.name = questions_->name;
   std::vector<QuestionAnswers> answered;
-  auto all = answers(rows);
+  auto all = answers(predictions);
   for (size_t i = 0; i < all.size(); ++i) {
     if (!has_sample[i]) continue;
     asked.questions.push_back(questions_->questions[i]);

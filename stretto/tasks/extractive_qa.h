@@ -29,14 +29,14 @@ class ExtractiveQa : public ModelModule {
 
   // One row per sample: its index, its loss, the scores of token 0 and the n_best_size best starts and ends,
   // each a token and its score.
-  Tensor validation_step(const Batch& batch, StepContext& context) override;
+  Predictions validation_step(const Batch& batch, StepContext& context) override;
 
   // The loss, and the metrics of SQuAD 2.0 (metrics::squad_v2, with the odds as na_probs and no threshold) or
   // 1.1, of the questions that have a sample among the rows.
-  Metrics metrics(const Tensor& rows) const override;
+  Metrics metrics(const Predictions& predictions) const override;
 
   // The answers to all questions; questions without a sample among the rows have no answer.
-  std::vector<QuestionAnswers> answers(const Tensor& rows) const;
+  std::vector<QuestionAnswers> answers(const Predictions& predictions) const;
 
  private:
   AnswerOptions options_;

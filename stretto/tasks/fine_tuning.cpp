@@ -77,11 +77,11 @@ FitResult FineTuningProgram::fit(Module& module, const data::Dataset& train, con
   return trainer.fit(module, train, validation);
 }
 
-Tensor FineTuningProgram::evaluate(Module& module, const data::Dataset& dataset) const {
+Predictions FineTuningProgram::evaluate(Module& module, const data::Dataset& dataset) const {
   read_parameters(module);
   const auto start = std::chrono::steady_clock::now();
-  const trainer::Evaluation evaluation = evaluate_alone(recipe_, trained_model().string(), module, dataset,
-                                                        mesh_, device_, trainer::EvaluationStep::validation);
+  trainer::Evaluation evaluation = evaluate_alone(recipe_, trained_model().string(), module, dataset, mesh_,
+                                                  device_, trainer::EvaluationStep::validation);
   const double seconds = seconds_since(start);
   const int64_t batch = trainer::evaluation_batch_size(recipe_) * mesh_.size(Axes::data);
   if (is_first()) {
@@ -91,7 +91,7 @@ Tensor FineTuningProgram::evaluate(Module& module, const data::Dataset& dataset)
                                           {"seconds", seconds},
                                           {"ranks", mesh_.size(Axes::world)}});
   }
-  return evaluation.rows;
+  return std::move(evaluation.predictions);
 }
 
 void FineTuningProgram::require_finite_loss(const Metrics& metrics) const {

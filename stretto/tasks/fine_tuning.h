@@ -71,8 +71,8 @@ class FineTuningProgram : public Task {
   // Trains by the recipe. Collective.
   FitResult fit(Module& module, const data::Dataset& train, const data::Dataset* validation,
                 const std::vector<std::shared_ptr<Callback>>& callbacks) const;
-  // The rows of the dataset, on rank 0, which writes test_summary.json. Collective.
-  Tensor evaluate(Module& module, const data::Dataset& dataset) const;
+  // The predictions of the dataset, on rank 0, which writes test_summary.json. Collective.
+  Predictions evaluate(Module& module, const data::Dataset& dataset) const;
   // Throws DataError for a loss that is not finite, unless checkpoint.allow_nonfinite is set: activations may
   // overflow although all weights are finite.
   void require_finite_loss(const Metrics& metrics) const;
@@ -142,7 +142,7 @@ class FineTuning : public FineTuningProgram {
 
   // Writes the predictions of a test, on rank 0. `metrics`: empty if the corpus has no labels; no results are
   // then needed.
-  virtual TestResults write_results(const Corpus& corpus, const Tuned& module, const Tensor& rows,
+  virtual TestResults write_results(const Corpus& corpus, const Tuned& module, const Predictions& predictions,
                                     const Metrics& metrics) const = 0;
 
  private:
@@ -194,11 +194,11 @@ void FineTuning<Corpus, Data, Tuned>::test() {
   prepare(*module, trained_model(), nullptr);
   const auto dataset = make_dataset(corpus, module->net(), tokenizer, /*is_scored=*/true);
   evaluate_on(*module, corpus, *dataset);
-  const Tensor rows = evaluate(*module, *dataset);
+  const Predictions predictions = evaluate(*module, *dataset);
   if (!is_first()) return;
-  const Metrics metrics = has_labels(corpus) ? module->metrics(rows) : Metrics();
+  const Metrics metrics = has_labels(corpus) ? module->metrics(predictions) : Metrics();
   require_finite_loss(metrics);
-  record(write_results(corpus, *module, rows, metrics), metrics, corpus.name);
+  record(write_results(corpus, *module, predictions, metrics), metrics, corpus.name);
 }
 
 template <class Corpus, class Data, class Tuned>

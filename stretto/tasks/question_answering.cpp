@@ -49,8 +49,8 @@ class QuestionAnswering : public FineTuning<QuestionSet, data::QuestionDataset, 
     module.evaluate_on(set, dataset);
   }
   bool evaluations_read_corpus() const override { return true; }
-  TestResults write_results(const QuestionSet& set, const ExtractiveQa& module, const Tensor& rows,
-                            const Metrics& metrics) const override;
+  TestResults write_results(const QuestionSet& set, const ExtractiveQa& module,
+                            const Predictions& predictions, const Metrics& metrics) const override;
 
   QuestionSet read_scored(const std::filesystem::path& file, const std::optional<int64_t>& most) const;
   void handle_misplaced(QuestionSet& set) const;
@@ -191,8 +191,8 @@ QuestionAnswering::TrainingFiles QuestionAnswering::read_for_training() {
 }
 
 TestResults QuestionAnswering::write_results(const QuestionSet& set, const ExtractiveQa& module,
-                                             const Tensor& rows, const Metrics& metrics) const {
-  const auto answers = module.answers(rows);
+                                             const Predictions& predictions, const Metrics& metrics) const {
+  const auto answers = module.answers(predictions);
   const bool null_answers = may_have_no_answer(set);
   write_predictions(set, answers, null_answers);
   if (metrics.empty()) return {};

@@ -27,12 +27,14 @@ Loss SequenceClassification::training_step(const Batch& batch, StepContext& cont
                              context.forward);
 }
 
-Tensor SequenceClassification::validation_step(const Batch& batch, StepContext& context) {
+Predictions SequenceClassification::validation_step(const Batch& batch, StepContext& context) {
   return classification_rows(net().forward(batch, context.forward),
                              batch.has("labels") ? batch.at("labels") : Tensor(), settings_.problem);
 }
 
-Metrics SequenceClassification::metrics(const Tensor& rows) const { return results(rows).metrics(); }
+Metrics SequenceClassification::metrics(const Predictions& predictions) const {
+  return results(predictions).metrics();
+}
 
 nlohmann::json SequenceClassification::exported_config() const {
   nlohmann::json config = ModelModule::exported_config();

@@ -20,17 +20,19 @@ class SequenceClassification : public ModelModule {
   Loss training_step(const Batch& batch, StepContext& context) override;
 
   // classification_rows().
-  Tensor validation_step(const Batch& batch, StepContext& context) override;
+  Predictions validation_step(const Batch& batch, StepContext& context) override;
 
   // The metrics of ClassificationResults.
-  Metrics metrics(const Tensor& rows) const override;
+  Metrics metrics(const Predictions& predictions) const override;
 
-  std::string table(const Tensor& rows) const override { return results(rows).tables(); }
+  std::string table(const Predictions& predictions) const override { return results(predictions).tables(); }
 
   nlohmann::json exported_config() const override;
 
   // The predictions for a dataset, from its rows.
-  ClassificationResults results(const Tensor& rows) const { return {rows, net().labels(), settings_}; }
+  ClassificationResults results(const Predictions& predictions) const {
+    return {predictions.rows, net().labels(), settings_};
+  }
 
   // Whether samples are pairs of texts, which is recorded in config.json.
   void record_pairs(bool pairs) { pairs_ = pairs; }

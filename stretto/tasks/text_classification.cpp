@@ -68,8 +68,8 @@ class TextClassification : public FineTuning<Table, TextDataset, SequenceClassif
   std::unique_ptr<TextDataset> tokenize(const Table& table, const TextModel& model,
                                         const text::Tokenizer& tokenizer, bool is_scored) const override;
   void describe(const Table& table, const TextDataset& dataset) const override;
-  TestResults write_results(const Table& table, const SequenceClassification& module, const Tensor& rows,
-                            const Metrics& metrics) const override;
+  TestResults write_results(const Table& table, const SequenceClassification& module,
+                            const Predictions& predictions, const Metrics& metrics) const override;
 
   Table read(const std::filesystem::path& file, const data::LabelSet* labels, bool require_labels) const;
   ClassificationSettings settings(const std::vector<std::string>& labels) const;
@@ -158,8 +158,8 @@ Table TextClassification::read_for_test(const std::vector<std::string>& names) {
 }
 
 TestResults TextClassification::write_results(const Table& table, const SequenceClassification& module,
-                                              const Tensor& rows, const Metrics& metrics) const {
-  const ClassificationResults results = module.results(rows);
+                                              const Predictions& predictions, const Metrics& metrics) const {
+  const ClassificationResults results = module.results(predictions);
   write_predictions(table, results);
   if (metrics.empty()) return {};
   nlohmann::ordered_json record = metrics;

@@ -74,8 +74,8 @@ class TokenClassification : public FineTuning<TaggedCorpus, data::TaggedDataset,
   }
   void before_fit(TokenTagging& module, const data::TaggedDataset& train,
                   const data::TaggedDataset* validation) const override;
-  TestResults write_results(const TaggedCorpus& corpus, const TokenTagging& module, const Tensor& rows,
-                            const Metrics& metrics) const override;
+  TestResults write_results(const TaggedCorpus& corpus, const TokenTagging& module,
+                            const Predictions& predictions, const Metrics& metrics) const override;
 
   std::optional<std::vector<std::string>> tags_of_model() const;
   TaggedCorpus read(const std::filesystem::path& file,
@@ -262,8 +262,8 @@ void TokenClassification::before_fit(TokenTagging& module, const data::TaggedDat
 }
 
 TestResults TokenClassification::write_results(const TaggedCorpus& corpus, const TokenTagging& module,
-                                               const Tensor& rows, const Metrics& metrics) const {
-  const auto predicted = module.predicted(rows);
+                                               const Predictions& predictions, const Metrics& metrics) const {
+  const auto predicted = module.predicted(predictions);
   write_predictions(corpus, predicted);
   if (metrics.empty()) return {};
   const metrics::SpanScores scores(module.gold(), predicted);

@@ -1,6 +1,7 @@
 #include "stretto/tasks/token_tagging.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "stretto/base/error.h"
 #include "stretto/model_config/heads.h"
@@ -30,34 +31,34 @@ Loss TokenTagging::training_step(const Batch& batch, StepContext& context) {
   return loss;
 }
 
-Tensor TokenTagging::validation_step(const Batch& batch, StepContext& context) {
+Predictions TokenTagging::validation_step(const Batch& batch, StepContext& context) {
   const Tensor logits = logits_of(batch, evaluation_states_.get(), context);
   const Tensor best = labeller_.best_tags(logits, batch).to(at::kCPU).contiguous(),
                words = batch.at("words").to(at::kCPU).contiguous(),
                bounds = batch.at("cu_seqlens").to(at::kCPU).contiguous();
-  const int64_t width = 3 + dataset_->max_words();
-  const Tensor rows = at::full({batch.count, width}, -1.0, at::kDouble);
   const bool labelled = batch.has("labels");
   const SequenceLosses losses = labelled ? labeller_.losses(logits, batch)
                                          : SequenceLosses{at::zeros({batch.count}), at::zeros({batch.count})};
-  double* const values = rows.data_ptr<double>();
+  const Tensor samples = at::tensor(batch.sample_ids, at::kDouble);
+  const auto as_values = [](const Tensor& values) { return values.to(at::kCPU, at::kDouble); };
+  Predictions predictions(at::stack({samples, as_values(losses.sums), as_values(losses.counts)}, 1));
   for (int64_t b = 0; b < batch.count; ++b) {
-    double* const row = values + b * width;
-    row[0] = static_cast<double>(batch.sample_ids[static_cast<size_t>(b)]);
-    row[1] = losses.sums[b].item<double>();
-    row[2] = losses.counts[b].item<double>();
+    std::vector<int32_t> tags;
     const int64_t end = bounds.const_data_ptr<int64_t>()[b + 1];
     for (int64_t t = bounds.const_data_ptr<int64_t>()[b]; t < end; ++t) {
       const int64_t word = words.const_data_ptr<int64_t>()[t];
-      if (word >= 0) row[3 + word] = static_cast<double>(best.const_data_ptr<int64_t>()[t]);
+      if (word < 0) continue;
+      if (word >= std::ssize(tags)) tags.resize(static_cast<size_t>(word) + 1, -1);
+      tags[static_cast<size_t>(word)] = static_cast<int32_t>(best.const_data_ptr<int64_t>()[t]);
     }
+    predictions.bytes.emplace_back(reinterpret_cast<const char*>(tags.data()), tags.size() * sizeof(int32_t));
   }
-  return rows;
+  return predictions;
 }
 
 // The scores of the sentences whose samples are all among the rows; nullopt if there are none.
-std::optional<metrics::SpanScores> TokenTagging::spans(const Tensor& rows) const {
-  data::TaggedDataset::Tags tags = tags_of(rows);
+std::optional<metrics::SpanScores> TokenTagging::spans(const Predictions& predictions) const {
+  data::TaggedDataset::Tags tags = tags_of(predictions);
   std::vector<std::vector<int32_t>> gold, found;
   for (size_t i = 0; i < tags.ids.size(); ++i) {
     if (!tags.whole[i]) continue;
@@ -68,11 +69,11 @@ std::optional<metrics::SpanScores> TokenTagging::spans(const Tensor& rows) const
   return metrics::SpanScores(names_of(gold), names_of(found));
 }
 
-Metrics TokenTagging::metrics(const Tensor& rows) const {
+Metrics TokenTagging::metrics(const Predictions& predictions) const {
   if (!dataset_->has_tags()) return {};
-  const Tensor sums = rows.slice(1, 1, 3).sum(0);
+  const Tensor sums = predictions.rows.slice(1, 1, 3).sum(0);
   Metrics metrics = {{"loss", sums[0].item<double>() / std::max(1.0, sums[1].item<double>())}};
-  const auto scores = spans(rows);
+  const auto scores = spans(predictions);
   if (!scores) return metrics;
   const metrics::Scores all = scores->micro();
   metrics.insert({{"precision", all.precision},
@@ -83,28 +84,26 @@ Metrics TokenTagging::metrics(const Tensor& rows) const {
   return metrics;
 }
 
-std::string TokenTagging::table(const Tensor& rows) const {
+std::string TokenTagging::table(const Predictions& predictions) const {
   if (!dataset_->has_tags()) return "";
-  const auto scores = spans(rows);
+  const auto scores = spans(predictions);
   return scores ? scores->table() : "";
 }
 
-data::TaggedDataset::Tags TokenTagging::tags_of(const Tensor& rows) const {
+data::TaggedDataset::Tags TokenTagging::tags_of(const Predictions& predictions) const {
   std::vector<int64_t> samples;
   std::vector<std::vector<int32_t>> ids;
-  const Tensor values = rows.contiguous();
-  const int64_t width = values.size(1);
-  for (int64_t i = 0; i < values.size(0); ++i) {
-    const double* const row = values.const_data_ptr<double>() + i * width;
-    samples.push_back(static_cast<int64_t>(row[0]));
-    auto& tags = ids.emplace_back();
-    for (int64_t k = 3; k < width; ++k) tags.push_back(static_cast<int32_t>(row[k]));
+  for (size_t i = 0; i < predictions.bytes.size(); ++i) {
+    const std::string& bytes = predictions.bytes[i];
+    samples.push_back(static_cast<int64_t>(predictions.rows[static_cast<int64_t>(i)][0].item<double>()));
+    auto& tags = ids.emplace_back(bytes.size() / sizeof(int32_t));
+    std::memcpy(tags.data(), bytes.data(), bytes.size());
   }
   return dataset_->by_sentence(samples, ids);
 }
 
-std::vector<std::vector<std::string>> TokenTagging::predicted(const Tensor& rows) const {
-  return names_of(tags_of(rows).ids);
+std::vector<std::vector<std::string>> TokenTagging::predicted(const Predictions& predictions) const {
+  return names_of(tags_of(predictions).ids);
 }
 
 std::vector<std::vector<std::string>> TokenTagging::gold() const { return names_of(dataset_->gold()); }

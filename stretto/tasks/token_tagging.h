@@ -37,26 +37,26 @@ class TokenTagging : public ModelModule {
   // as set_loss determines.
   Loss training_step(const Batch& batch, StepContext& context) override;
 
-  // One row per sample: its index, the sum of its losses, the number of labels in it, and the best tag of
-  // each word, -1 after the last one. REQUIRES: evaluate_on, with the dataset of the batch.
-  Tensor validation_step(const Batch& batch, StepContext& context) override;
+  // Per sample a row of its index, the sum of its losses and the number of labels in it, and as bytes the
+  // best tag of each word (int32). REQUIRES: evaluate_on, with the dataset of the batch.
+  Predictions validation_step(const Batch& batch, StepContext& context) override;
 
   // loss; precision, recall, f1 and f1_macro of the spans and accuracy of the words, as by seqeval
   // (metrics/spans.h), of the sentences whose samples are all among the rows. Empty if the dataset has no
   // tags.
-  Metrics metrics(const Tensor& rows) const override;
+  Metrics metrics(const Predictions& predictions) const override;
 
   // The scores of each type of span in these sentences; "" if there are none.
-  std::string table(const Tensor& rows) const override;
+  std::string table(const Predictions& predictions) const override;
 
   // The predicted tags of each sentence. Words without a token, or beyond max_length, are outside.
-  std::vector<std::vector<std::string>> predicted(const Tensor& rows) const;
+  std::vector<std::vector<std::string>> predicted(const Predictions& predictions) const;
   std::vector<std::vector<std::string>> gold() const;
 
  private:
-  std::optional<metrics::SpanScores> spans(const Tensor& rows) const;
+  std::optional<metrics::SpanScores> spans(const Predictions& predictions) const;
   Tensor logits_of(Batch batch, KeptStates* states, const StepContext& context) const;
-  data::TaggedDataset::Tags tags_of(const Tensor& rows) const;
+  data::TaggedDataset::Tags tags_of(const Predictions& predictions) const;
   std::vector<std::vector<std::string>> names_of(const std::vector<std::vector<int32_t>>& ids) const;
 
   const SequenceLabeller& labeller_;

@@ -46,6 +46,21 @@ struct Loss {
   double count = 0;
 };
 
+// What a step that evaluates or predicts returns: for each sample of its batch, in the batch's order, a row
+// of values, bytes such as a text, or both. Those of a dataset are in its order.
+struct Predictions {
+  Predictions() = default;
+  // `values`: the rows, [samples, K].
+  // NOLINTNEXTLINE(google-explicit-constructor): a step may return its rows
+  Predictions(Tensor values, std::vector<std::string> of_samples = {})
+      : rows(std::move(values)), bytes(std::move(of_samples)) {}
+
+  bool empty() const { return !rows.defined() && bytes.empty(); }
+
+  Tensor rows;                     // [samples, K] float64; undefined if there are none
+  std::vector<std::string> bytes;  // of each sample; empty if there are none
+};
+
 // Converts a mean over `count` samples or tokens, a scalar, to a Loss.
 Loss loss_of_mean(const Tensor& mean, int64_t count);
 

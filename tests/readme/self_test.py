@@ -80,7 +80,9 @@ class ApiComments(unittest.TestCase):
         """What is found in a public header with these declarations, and a source that defines them."""
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
-            (root / "stretto").mkdir()
+            for name in ("cmake", "stretto"):
+                (root / name).mkdir()
+            (root / "cmake/InstallHeaders.cmake").write_text("set(wanted stretto/stretto.h)\n")
             (root / "stretto/stretto.h").write_text('#include "stretto/a.h"\n')
             (root / "stretto/a.h").write_text("namespace stretto {\n\n" + header + "\n}  // namespace stretto\n")
             (root / "stretto/a.cpp").write_text("namespace stretto {\n" + source + "\n}\n")

@@ -49,11 +49,13 @@ class WhichSide : public Module {
   Loss training_step(const Batch& batch, StepContext&) override {
     return nn::cross_entropy(line_->forward(batch.at("x")), batch.at("labels"));
   }
-  Tensor validation_step(const Batch& batch, StepContext&) override {
+  Predictions validation_step(const Batch& batch, StepContext&) override {
     const Tensor right = line_->forward(batch.at("x")).argmax(1).eq(batch.at("labels"));
     return right.to(at::kDouble).unsqueeze(1);
   }
-  Metrics metrics(const Tensor& rows) const override { return {{"accuracy", rows.mean().item<double>()}}; }
+  Metrics metrics(const Predictions& predictions) const override {
+    return {{"accuracy", predictions.rows.mean().item<double>()}};
+  }
   void save(const std::filesystem::path& folder, const ListedSource& weights) const override {
     save_safetensors(folder / "line.safetensors", weights);
   }
@@ -279,7 +281,7 @@ class Graded : public Stumbling {
   Graded(int64_t step, std::vector<double> grades)
       : Stumbling(step, NAN), grades_(grades.rbegin(), grades.rend()) {}
 
-  Metrics metrics(const Tensor&) const override {
+  Metrics metrics(const Predictions&) const override {
     const double grade = grades_.back();
     grades_.pop_back();
     return {{"accuracy", grade}};

@@ -56,7 +56,7 @@ struct GanTask : Module {
     context.log("lr_generator", manual.lr("generator"));
     return on_real;
   }
-  Tensor validation_step(const Batch& batch, StepContext& context) override {
+  Predictions validation_step(const Batch& batch, StepContext& context) override {
     const Tensor logits = net->discriminator->forward(batch.at("x"));
     context.log("loss", at::softplus(-logits).mean().item<double>());
     return {};
@@ -214,7 +214,7 @@ struct TableTask : Module {
     context.manual().step(context.step % 2 == 0 ? "table" : "head");
     return loss;
   }
-  Tensor validation_step(const Batch&, StepContext&) override { return {}; }
+  Predictions validation_step(const Batch&, StepContext&) override { return {}; }
   OptimizerPlan configure_optimizers(OptimizerPlan plan) override {
     plan.several.push_back({"table", "table.*", optim::sparse_adam({.lr = 0.01}), optim::constant()});
     plan.several.push_back({"head", "head.*", optim::sgd({.lr = 0.01}), optim::constant()});

@@ -35,7 +35,7 @@ struct Measured : trainer::Line {
     update(batch);  // not counted
     return trainer::Line::training_step(batch, context);
   }
-  Tensor validation_step(const Batch& batch, StepContext& context) override {
+  Predictions validation_step(const Batch& batch, StepContext& context) override {
     trainer::Line::validation_step(batch, context);
     update(batch);
     return {};

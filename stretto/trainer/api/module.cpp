@@ -8,7 +8,7 @@
 
 namespace stretto {
 
-Tensor Module::validation_step(const Batch& batch, StepContext& context) {
+Predictions Module::validation_step(const Batch& batch, StepContext& context) {
   if (!automatic_optimization()) {
     throw ConfigError(
         "validation_step is not overridden, and training_step cannot be evaluated, because it steps optimizers; override validation_step");
@@ -18,14 +18,15 @@ Tensor Module::validation_step(const Batch& batch, StepContext& context) {
   return {};
 }
 
-Metrics Module::metrics(const Tensor& rows) const {
+Metrics Module::metrics(const Predictions& predictions) const {
   throw ConfigError(
-      "validation_step returns rows {}, but metrics() is not overridden to compute metrics from them: override metrics()",
-      describe(rows));
+      "validation_step returns {}, but metrics() is not overridden to compute metrics from them: override metrics()",
+      predictions.rows.defined() ? "rows " + describe(predictions.rows) : "bytes");
 }
 
-Tensor Module::predict_step(const Batch&, StepContext&) {
-  throw ConfigError("predict_step is not overridden; return one row of float64 values per sample from it");
+Predictions Module::predict_step(const Batch&, StepContext&) {
+  throw ConfigError(
+      "predict_step is not overridden; return one row of float64 values, or bytes, per sample from it");
 }
 
 void Module::save(const std::filesystem::path& folder, const ListedSource& weights) const {

@@ -42,29 +42,29 @@ class Module {
   virtual Loss training_step(const Batch& batch, StepContext& context) = 0;
 
   // Called under NoGradGuard. Values passed to context.log become metrics: their means over the dataset. For
-  // metrics that are not means over samples (F1, correlations), return one row of values per sample,
-  // [batch.count, K] float64 in the order of the batch, from which metrics() computes them; else an undefined
-  // tensor. Rows of all ranks are gathered in dataset order, each sample once. The default logs the loss of
-  // training_step; it throws ConfigError if automatic_optimization() is false.
-  virtual Tensor validation_step(const Batch& batch, StepContext& context);
+  // metrics that are not means over samples (F1, correlations, ROUGE), return predictions, from which
+  // metrics() computes them: one row of values per sample, [batch.count, K] float64 in the order of the
+  // batch, or bytes of each sample; else {}. Those of all ranks are gathered in dataset order, each sample
+  // once. The default logs the loss of training_step; it throws ConfigError if automatic_optimization() is
+  // false.
+  virtual Predictions validation_step(const Batch& batch, StepContext& context);
 
-  // Computes metrics of the whole dataset from its rows [dataset size, K]. Called on rank 0 if
-  // validation_step returns rows; the default then throws ConfigError.
-  virtual Metrics metrics(const Tensor& rows) const;
+  // Computes metrics of the whole dataset from its predictions, rows [dataset size, K]. Called on rank 0 if
+  // validation_step returns any; the default then throws ConfigError.
+  virtual Metrics metrics(const Predictions& predictions) const;
 
-  // A table of the same rows [dataset size, K] for the log, such as the metrics of each class; "": no table.
-  // Called on rank 0 for evaluate.by_class.
-  virtual std::string table(const Tensor& /*rows*/) const { return ""; }
+  // A table of the same predictions, rows [dataset size, K], for the log, such as the metrics of each class;
+  // "": no table. Called on rank 0 for evaluate.by_class.
+  virtual std::string table(const Predictions& /*predictions*/) const { return ""; }
 
-  // Like validation_step, for Trainer::test(): returns rows [batch.count, K], or an undefined tensor. The
-  // default calls validation_step.
-  virtual Tensor test_step(const Batch& batch, StepContext& context) {
+  // Like validation_step, for Trainer::test(). The default calls validation_step.
+  virtual Predictions test_step(const Batch& batch, StepContext& context) {
     return validation_step(batch, context);
   }
 
-  // For Trainer::predict(): one row of values per sample, [batch.count, K] float64 in the order of the batch.
-  // Called under NoGradGuard. The default throws ConfigError.
-  virtual Tensor predict_step(const Batch& batch, StepContext& context);
+  // For Trainer::predict(): the predictions of the batch, rows [batch.count, K] float64 in its order or bytes
+  // of each sample. Called under NoGradGuard. The default throws ConfigError.
+  virtual Predictions predict_step(const Batch& batch, StepContext& context);
 
   // Called on every rank after each optimizer step (with manual optimization: after the steps of each batch),
   // before callbacks. `report.step` is the number of steps done, `report.loss` the mean over the global

@@ -239,7 +239,7 @@ struct KernelsChecked : Regression {
     EXPECT_EQ(context.forward.kernels, nn::Kernels::reference);
     return Regression::training_step(batch, context);
   }
-  Tensor validation_step(const Batch& batch, StepContext& context) override {
+  Predictions validation_step(const Batch& batch, StepContext& context) override {
     EXPECT_EQ(context.forward.kernels, nn::Kernels::reference);
     return Regression::validation_step(batch, context);
   }
@@ -420,7 +420,7 @@ TEST_F(SeamTest, TorchsRandomNumbersContinueAfterAResume) {
 }
 
 struct LoggingEvaluation : Regression {
-  Tensor validation_step(const Batch& batch, StepContext& context) override {
+  Predictions validation_step(const Batch& batch, StepContext& context) override {
     EXPECT_FALSE(context.forward.training);
     context.log("mean_y", batch.at("y").mean().item<double>());
     return {};
@@ -542,7 +542,7 @@ struct TwoModels : Regression {
   TwoModels() { model(std::make_shared<Net>()); }
 };
 struct RowsAlone : Regression {
-  Tensor validation_step(const Batch& batch, StepContext&) override {
+  Predictions validation_step(const Batch& batch, StepContext&) override {
     return at::zeros({batch.count, 1}, at::kDouble);
   }
 };

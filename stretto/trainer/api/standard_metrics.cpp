@@ -5,6 +5,15 @@
 #include "stretto/base/error.h"
 
 namespace stretto {
+namespace {
+
+void require_samples(bool any, const std::string& metric) {
+  if (!any)
+    throw Error("metric \"{}\": no sample was added in the evaluation; call update in validation_step",
+                metric);
+}
+
+}  // namespace
 
 ClassMetric::ClassMetric(int64_t num_labels, std::vector<std::string> values, std::string prefix,
                          int64_t ignore_index)
@@ -49,6 +58,7 @@ metrics::Confusion ClassMetric::confusion() const {
 
 Metrics ClassMetric::compute() const {
   const metrics::Confusion counts = confusion();
+  require_samples(counts.total() > 0, prefix_ + values_.front());
   Metrics computed;
   for (const std::string& value : values_)
     computed[prefix_ + value] = metrics::classification_metric(value, counts);
@@ -67,9 +77,7 @@ void MeanMetric::update(double mean, double count) {
 
 double MeanMetric::mean() const {
   const double count = state()[1].item<double>();
-  if (count == 0)
-    throw Error("metric \"{}\": no sample was added in the evaluation; call update in validation_step",
-                name_);
+  require_samples(count > 0, name_);
   return state()[0].item<double>() / count;
 }
 
@@ -89,6 +97,7 @@ void AurocMetric::update(const Tensor& scores, const Tensor& labels) {
 }
 
 Metrics AurocMetric::compute() const {
+  require_samples(state().size(0) > 0, name_);
   const Tensor columns = state().t().contiguous();
   const auto column = [&](int64_t i) {
     return std::span(columns[i].const_data_ptr<double>(), static_cast<size_t>(columns.size(1)));

@@ -15,7 +15,7 @@ namespace stretto {
 //   Tagger()
 //       : net_(model(...)),
 //         scores_(metric(std::make_shared<ClassMetric>(4, {"accuracy", "f1_macro"}))) {}
-//   Tensor validation_step(const Batch& batch, StepContext&) override {
+//   Predictions validation_step(const Batch& batch, StepContext&) override {
 //     scores_->update(net_->forward(batch.at("x")), batch.at("labels"));
 //     return {};
 //   }

@@ -68,6 +68,10 @@ FitResult Trainer::fit(Module& module, const data::Dataset& all, const data::Dat
   for (const auto& [name, samples] : validation_sets_)
     inputs.push_back(describe_samples("validation samples " + name, samples));
   trainer::require_same_inputs(mesh_.world(), inputs);
+  if (train.size() == 0) throw DataError("fit: the training dataset has no samples");
+  if (validation != nullptr && validation->size() == 0)
+    throw DataError(
+        "fit: the validation dataset has no samples; pass a null pointer to train without evaluation");
   auto every_callback = callbacks_of(recipe_);
   every_callback.insert(every_callback.end(), callbacks_.begin(), callbacks_.end());
   track::Trackers trackers = trainer::make_trackers(recipe_, mesh_.world().rank(), trackers_);

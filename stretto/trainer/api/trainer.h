@@ -84,8 +84,8 @@ class Trainer {
   }
 
   // Trains the module. `validation` may be null. Afterwards <output>/model is the best model by
-  // checkpoint.monitor, or the last one without evaluation. Throws ConfigError, DataError, IoError,
-  // DistributedError or Error (the loss or the weights are not finite).
+  // checkpoint.monitor, or the last one without evaluation. Throws ConfigError, DataError (also for a dataset
+  // without samples), IoError, DistributedError or Error (the loss or the weights are not finite).
   FitResult fit(Module& module, const data::Dataset& train, const data::Dataset* validation);
 
   // Like fit() with the datasets of `data`. Throws ConfigError if it has no train().
@@ -97,11 +97,11 @@ class Trainer {
   Metrics test(Module& module, const data::Dataset& samples, const TestOptions& options = {});
   Metrics test(Module& module, DataModule& data, const TestOptions& options = {});
 
-  // Loads the weights and returns the rows of Module::predict_step, [samples, K] float64 in dataset order, on
-  // rank 0, and an undefined tensor on other ranks. Collective. Throws ConfigError if there is no model, or
-  // predict_step returns no rows.
-  Tensor predict(Module& module, const data::Dataset& samples, const TestOptions& options = {});
-  Tensor predict(Module& module, DataModule& data, const TestOptions& options = {});
+  // Loads the weights and returns what Module::predict_step returns, rows [samples, K] float64 and bytes in
+  // dataset order, on rank 0, and nothing on other ranks. Collective. Throws ConfigError if there is no
+  // model, or predict_step returns nothing.
+  Predictions predict(Module& module, const data::Dataset& samples, const TestOptions& options = {});
+  Predictions predict(Module& module, DataModule& data, const TestOptions& options = {});
 
  private:
   void prepare(DataModule& data, Stage stage) const;

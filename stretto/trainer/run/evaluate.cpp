@@ -1,43 +1,15 @@
 #include "stretto/trainer/run/evaluate.h"
 
-#include <cstring>
-
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/base/progress_bar.h"
 #include "stretto/data/evaluation_batches.h"
 #include "stretto/tensor/finite.h"
+#include "stretto/trainer/run/gathered_predictions.h"
 #include "stretto/trainer/run/matmul_libraries.h"
 
 namespace stretto::trainer {
 namespace {
-
-// One rank's rows as bytes: count, width, sample indices, values.
-std::string encode_rows(const std::vector<int64_t>& samples, const Tensor& rows) {
-  const int64_t header[2] = {std::ssize(samples), rows.defined() ? rows.size(1) : 0};
-  std::string bytes(reinterpret_cast<const char*>(header), sizeof header);
-  bytes.append(reinterpret_cast<const char*>(samples.data()), samples.size() * sizeof(int64_t));
-  if (rows.defined()) bytes.append(static_cast<const char*>(rows.const_data_ptr()), rows.nbytes());
-  return bytes;
-}
-
-// Copies a rank's rows to their positions in `all`, which is allocated by the first rank with rows.
-void place_rows(const std::string& bytes, int64_t dataset_size, Tensor& all) {
-  int64_t header[2];
-  std::memcpy(header, bytes.data(), sizeof header);
-  const auto [count, width] = header;
-  if (count == 0) return;
-  if (!all.defined()) all = at::full({dataset_size, width}, std::nan(""), at::kDouble);
-  if (all.size(1) != width)
-    throw ShapeError(
-        "validation_step returned rows of {} and of {} values; expected the same number in every row",
-        all.size(1), width);
-  const char* place = bytes.data() + sizeof header;
-  const Tensor samples = at::empty({count}, at::kLong), rows = at::empty({count, width}, at::kDouble);
-  std::memcpy(samples.data_ptr(), place, samples.nbytes());
-  std::memcpy(rows.data_ptr(), place + samples.nbytes(), rows.nbytes());
-  all.index_copy_(0, samples, rows);
-}
 
 // Buffers are not checked: infinity is common in them, for example in attention masks.
 void require_finite_parameters(const std::string& place, const Module& module) {
@@ -70,24 +42,18 @@ Evaluation evaluate(Module& module, const data::Dataset& dataset, const Mesh& me
   LoggedWindows logged;
   EvaluatedMetrics objects(module.metric_objects());
   ProgressBar bar("evaluating", batches.micro_batches(), "batches");
-  std::vector<int64_t> samples;
-  std::vector<Tensor> parts;
-  const auto keep_rows = [&](std::span<const int64_t> of_samples, const Tensor& rows) {
+  GatheredPredictions predictions;
+  const auto keep = [&](std::span<const int64_t> samples, Predictions of_batch) {
     bar.add();
-    if (!rows.defined()) return;
-    samples.insert(samples.end(), of_samples.begin(), of_samples.end());
-    parts.push_back(rows);
+    predictions.add(samples, std::move(of_batch));
   };
   while (const auto batch = batches.next())
-    runner.evaluate(*batch, info, options.step, objects, logged, keep_rows);
+    runner.evaluate(*batch, info, options.step, objects, logged, keep);
   module.root().train();
-  const auto gathered =
-      group.all_gather_bytes(encode_rows(samples, parts.empty() ? Tensor() : at::cat(parts)));
+  Evaluation evaluation = {.predictions = predictions.gather(group, dataset.size()), .logged = {}};
   logged.record.collect(mesh);
   objects.collect(mesh);
-  Evaluation evaluation;
   if (group.rank() != 0) return evaluation;
-  for (const std::string& bytes : gathered) place_rows(bytes, dataset.size(), evaluation.rows);
   evaluation.logged = logged.record.take();
   if (options.step != EvaluationStep::predict) objects.add_values(evaluation.logged);
   return evaluation;
@@ -114,7 +80,7 @@ Evaluation evaluate_alone(const Recipe& recipe, const std::string& place, Module
 }
 
 Metrics measure(const Module& module, const Evaluation& evaluation) {
-  Metrics metrics = evaluation.rows.defined() ? module.metrics(evaluation.rows) : Metrics();
+  Metrics metrics = evaluation.predictions.empty() ? Metrics() : module.metrics(evaluation.predictions);
   metrics.insert(evaluation.logged.begin(), evaluation.logged.end());
   return metrics;
 }

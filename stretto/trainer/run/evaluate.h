@@ -11,8 +11,8 @@ namespace stretto::trainer {
 
 // The result of an evaluation, on rank 0.
 struct Evaluation {
-  Tensor rows;     // [dataset size, K] float64, in dataset order; undefined if validation_step returns none
-  Metrics logged;  // means over the dataset, and the values of metric objects
+  Predictions predictions;  // of the dataset, rows [dataset size, K]; empty if the step returns none
+  Metrics logged;           // means over the dataset, and the values of metric objects
 };
 
 struct EvaluationOptions {
@@ -41,7 +41,7 @@ Evaluation evaluate_alone(const Recipe& recipe, const std::string& place, Module
                           const data::Dataset& dataset, const Mesh& mesh, at::Device device,
                           EvaluationStep step);
 
-// All metrics of an evaluation: those computed from its rows, and the logged values.
+// All metrics of an evaluation: those computed from its predictions, and the logged values.
 Metrics measure(const Module& module, const Evaluation& evaluation);
 
 // Like measure(), on every rank: rank 0 of the world computes the metrics and broadcasts them. Collective.

@@ -50,8 +50,8 @@ Metrics Evaluator::measure(const std::string& set, const data::Dataset& samples)
                                      .collective_forward = session_.engine.facts().passes_are_collective,
                                      .validation_set = set};
   const Evaluation evaluation = trainer::evaluate(session_.module, samples, session_.mesh, options);
-  table_ =
-      recipe_.evaluate.by_class && evaluation.rows.defined() ? session_.module.table(evaluation.rows) : "";
+  const bool has_table = recipe_.evaluate.by_class && !evaluation.predictions.empty();
+  table_ = has_table ? session_.module.table(evaluation.predictions) : "";
   const Metrics measured = measure_everywhere(session_.module, evaluation, session_.mesh);
   if (set.empty()) return measured;
   Metrics named;

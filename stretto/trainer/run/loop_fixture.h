@@ -36,7 +36,7 @@ struct Line : Module {
   Loss training_step(const Batch& batch, StepContext&) override {
     return loss_of_mean(at::mse_loss(layer->forward(batch.at("x")), batch.at("y")), batch.count);
   }
-  Tensor validation_step(const Batch& batch, StepContext& context) override {
+  Predictions validation_step(const Batch& batch, StepContext& context) override {
     samples += batch.count;
     Module::validation_step(batch, context);
     // The metric improves first and then gets worse: it is the distance of the weights to a point on their

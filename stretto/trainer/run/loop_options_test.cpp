@@ -11,7 +11,7 @@ using ::testing::ThrowsMessage;
 
 // The loss of each set is logged under its name too, as validation_step sees it.
 struct SetLine : Line {
-  Tensor validation_step(const Batch& batch, StepContext& context) override {
+  Predictions validation_step(const Batch& batch, StepContext& context) override {
     Line::validation_step(batch, context);
     context.log("of_" + (context.validation_set.empty() ? "main" : context.validation_set), 1);
     return {};

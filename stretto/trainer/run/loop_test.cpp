@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 struct NanFrom : Line {  // from the second evaluation on
-  Tensor validation_step(const Batch&, StepContext& context) override {
+  Predictions validation_step(const Batch&, StepContext& context) override {
     context.log("loss", ++evaluations >= 2 ? NAN : 1.0);
     return {};
   }
@@ -79,7 +79,7 @@ TEST_F(LoopTest, TrainsOnAPartOfTheSamples) {
 }
 
 struct NoSuchMetric : Line {
-  Tensor validation_step(const Batch&, StepContext& context) override {
+  Predictions validation_step(const Batch&, StepContext& context) override {
     context.log("quality", 1);
     return {};
   }

@@ -26,7 +26,7 @@ const char* name_of(EvaluationStep step) {
   return step == EvaluationStep::test ? "test_step" : "validation_step";
 }
 
-Tensor call(Module& module, EvaluationStep step, const Batch& batch, StepContext& context) {
+Predictions call(Module& module, EvaluationStep step, const Batch& batch, StepContext& context) {
   if (step == EvaluationStep::predict) return module.predict_step(batch, context);
   return step == EvaluationStep::test ? module.test_step(batch, context)
                                       : module.validation_step(batch, context);
@@ -133,7 +133,8 @@ StepTotals MicroBatchRunner::by_hand(const data::GlobalBatch& batch, const PassI
 }
 
 void MicroBatchRunner::evaluate(const data::GlobalBatch& batch, const PassInfo& info, EvaluationStep step,
-                                EvaluatedMetrics& objects, LoggedWindows& logged, const UseRows& use_rows) {
+                                EvaluatedMetrics& objects, LoggedWindows& logged,
+                                const UsePredictions& use_predictions) {
   // The guard encloses all micro-batches, so that autocast casts each parameter once.
   std::optional<Autocast> autocast;
   if (options_.autocast) autocast.emplace(options_.device.type(), *options_.autocast);
@@ -141,16 +142,22 @@ void MicroBatchRunner::evaluate(const data::GlobalBatch& batch, const PassInfo& 
     objects.count(!pass.idle());
     return call(module_, step, pass.batch, pass.context);
   };
-  const auto use = [&](const Pass& pass, const Tensor& rows) {
+  const auto use = [&](const Pass& pass, const Predictions& predictions) {
     objects.count(true);
-    if (pass.idle() || !rows.defined()) return use_rows(pass.samples, {});
-    if (rows.dim() != 2 || rows.size(0) != pass.batch.count || rows.scalar_type() != at::kDouble) {
+    if (pass.idle() || predictions.empty()) return use_predictions(pass.samples, {});
+    const auto& [rows, bytes] = predictions;
+    if (rows.defined() &&
+        (rows.dim() != 2 || rows.size(0) != pass.batch.count || rows.scalar_type() != at::kDouble)) {
       throw ShapeError("{} returned {}; expected [{}, K] Double, one row per sample", name_of(step),
                        describe(rows), pass.batch.count);
     }
-    use_rows(pass.samples, rows.contiguous());
+    if (!bytes.empty() && std::ssize(bytes) != pass.batch.count) {
+      throw ShapeError("{} returned bytes of {} samples; expected {}, one per sample of the batch",
+                       name_of(step), bytes.size(), pass.batch.count);
+    }
+    use_predictions(pass.samples, {rows.defined() ? rows.to(at::kCPU).contiguous() : rows, bytes});
   };
-  each<Tensor>(batch, info, options_.collective_forward, logged, run, use);
+  each<Predictions>(batch, info, options_.collective_forward, logged, run, use);
 }
 
 }  // namespace stretto::trainer

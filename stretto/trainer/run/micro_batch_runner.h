@@ -63,14 +63,14 @@ class MicroBatchRunner {
   StepTotals by_hand(const data::GlobalBatch& batch, const PassInfo& info, ManualOptimization& manual,
                      LoggedWindows& logged);
 
-  // Called after each micro-batch: `rows` [samples, K] float64 as the step returned them; undefined if it
-  // returned none.
-  using UseRows = std::function<void(std::span<const int64_t> samples, const Tensor& rows)>;
+  // Called after each micro-batch: the predictions of `samples` as the step returned them, rows
+  // [samples, K] float64; empty if it returned none.
+  using UsePredictions = std::function<void(std::span<const int64_t> samples, Predictions predictions)>;
 
-  // Forward of each micro-batch. `objects`: the module's. Throws ShapeError for other rows. REQUIRES: no
-  // gradients are enabled.
+  // Forward of each micro-batch. `objects`: the module's. Throws ShapeError for other predictions. REQUIRES:
+  // no gradients are enabled.
   void evaluate(const data::GlobalBatch& batch, const PassInfo& info, EvaluationStep step,
-                EvaluatedMetrics& objects, LoggedWindows& logged, const UseRows& use_rows);
+                EvaluatedMetrics& objects, LoggedWindows& logged, const UsePredictions& use_predictions);
 
   // Seconds that were spent on making batches so far.
   double data_seconds() const { return data_seconds_; }

@@ -43,7 +43,7 @@ struct Recording : Line {
     void update(int64_t samples) { add(at::scalar_tensor(samples, at::kDouble)); }
   };
 
-  Tensor validation_step(const Batch& batch, StepContext& context) override {
+  Predictions validation_step(const Batch& batch, StepContext& context) override {
     calls.push_back(batch.sample_ids);
     seen->update(batch.count);
     context.log("ones", 1);
@@ -73,9 +73,9 @@ Result evaluate_with_an_empty_micro_batch(bool collective_forward) {
                             {.device = at::kCPU, .collective_forward = collective_forward});
     const data::GlobalBatch batch = {.samples = {4, 5, 6}, .micro_batches = {{}, {6, 5}}};
     runner.evaluate(batch, {}, EvaluationStep::validation, objects, logged,
-                    [&](std::span<const int64_t> samples, const Tensor& rows) {
+                    [&](std::span<const int64_t> samples, const Predictions& predictions) {
                       result.used.emplace_back(samples.begin(), samples.end());
-                      EXPECT_EQ(rows.defined(), !samples.empty());
+                      EXPECT_EQ(predictions.rows.defined(), !samples.empty());
                     });
     result.calls = module.calls;
     result.seen = module.seen->state().item<double>();

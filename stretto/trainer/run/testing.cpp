@@ -85,16 +85,15 @@ Metrics Trainer::test(Module& module, DataModule& data, const TestOptions& optio
   return test(module, required(data.test(), "test"), options);
 }
 
-Tensor Trainer::predict(Module& module, const data::Dataset& samples, const TestOptions& options) {
-  const trainer::Evaluation evaluation =
-      evaluate_loaded(module, samples, options, trainer::EvaluationStep::predict);
-  if (mesh_.world().rank() != 0) return {};
-  if (!evaluation.rows.defined())
-    throw ConfigError("predict: predict_step returned no rows; return [batch.count, K] float64");
-  return evaluation.rows;
+Predictions Trainer::predict(Module& module, const data::Dataset& samples, const TestOptions& options) {
+  Predictions predictions =
+      evaluate_loaded(module, samples, options, trainer::EvaluationStep::predict).predictions;
+  if (mesh_.world().rank() == 0 && predictions.empty())
+    throw ConfigError("predict: predict_step returned nothing; return [batch.count, K] float64, or bytes");
+  return predictions;
 }
 
-Tensor Trainer::predict(Module& module, DataModule& data, const TestOptions& options) {
+Predictions Trainer::predict(Module& module, DataModule& data, const TestOptions& options) {
   prepare(data, Stage::predict);
   return predict(module, required(data.predict(), "predict"), options);
 }

@@ -14,11 +14,11 @@ using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 struct Predicting : Line {
-  Tensor test_step(const Batch& batch, StepContext& context) override {
+  Predictions test_step(const Batch& batch, StepContext& context) override {
     context.log("tested", at::tensor(batch.sample_ids, at::kDouble).mean().item<double>());
     return {};
   }
-  Tensor predict_step(const Batch& batch, StepContext&) override {
+  Predictions predict_step(const Batch& batch, StepContext&) override {
     return layer->forward(batch.at("x").to(layer->weight.scalar_type())).to(at::kDouble);
   }
 };
@@ -53,7 +53,7 @@ TEST_F(TestingTest, TestsAndPredictsWithTheBestModelOnAnyNumberOfRanks) {
       const Mesh mesh = make_mesh(recipe_, group);
       Trainer trainer(recipe_, mesh, at::kCPU);
       EXPECT_EQ(trainer.test(module, samples).at("tested"), 5) << "the same on all ranks";
-      const Tensor rank_rows = trainer.predict(module, samples);
+      const Tensor rank_rows = trainer.predict(module, samples).rows;
       EXPECT_EQ(rank_rows.defined(), group.rank() == 0);
       if (group.rank() == 0) rows = rank_rows;
     });
@@ -77,7 +77,7 @@ struct OwnLayers : Line {
     const Tensor predicted = layer->forward(batch.at("x").to(layer->weight.scalar_type())).to(at::kDouble);
     return loss_of_mean(at::mse_loss(predicted, batch.at("y")), batch.count);
   }
-  Tensor validation_step(const Batch& batch, StepContext& context) override {
+  Predictions validation_step(const Batch& batch, StepContext& context) override {
     // Line's own function logs a metric of double weights. NOLINTNEXTLINE(bugprone-parent-virtual-call)
     return Module::validation_step(batch, context);
   }
@@ -145,11 +145,63 @@ TEST_F(TestingTest, FollowsAFitOfTheSameModule) {
         const Mesh mesh = make_mesh(recipe_, group);
         Trainer trainer(recipe_, mesh, at::kCPU);
         trainer.fit(module, train, &validation);
-        const Tensor after = trainer.predict(module, samples);
+        const Tensor after = trainer.predict(module, samples).rows;
         Predicting other;
-        const Tensor fresh = trainer.predict(other, samples);
+        const Tensor fresh = trainer.predict(other, samples).rows;
         if (group.rank() == 0) {
           EXPECT_TRUE(after.equal(fresh)) << strategy << shared;
+        }
+      });
+    }
+  }
+}
+
+// Predicts texts of different lengths; a metric needs those of all samples.
+struct Writing : Line {
+  static std::string text_of(int64_t sample) {
+    return std::string(static_cast<size_t>(sample % 3), '\0') + "x";
+  }
+  Predictions validation_step(const Batch& batch, StepContext&) override { return texts_of(batch); }
+  Predictions predict_step(const Batch& batch, StepContext&) override {
+    Predictions predictions = texts_of(batch);
+    if (with_rows) predictions.rows = at::tensor(batch.sample_ids, at::kDouble).unsqueeze(1);
+    return predictions;
+  }
+  Metrics metrics(const Predictions& predictions) const override {
+    double length = 0;
+    for (const std::string& text : predictions.bytes) length += static_cast<double>(text.size());
+    return {{"length", length}};
+  }
+  static Predictions texts_of(const Batch& batch) {
+    Predictions predictions;
+    for (const int64_t sample : batch.sample_ids) predictions.bytes.push_back(text_of(sample));
+    return predictions;
+  }
+  bool with_rows = true;
+};
+
+TEST_F(TestingTest, PredictsBytesPerSampleInDatasetOrderOnAnyNumberOfRanks) {
+  recipe_.evaluate.batch_size = 2;
+  const Points samples(11);
+  for (const bool with_rows : {false, true}) {
+    for (const int ranks : {1, 2, 3}) {
+      comm::run_rank_threads(ranks, [&](Group& group) {
+        Writing module;
+        module.with_rows = with_rows;
+        const Mesh mesh = make_mesh(recipe_, group);
+        Trainer trainer(recipe_, mesh, at::kCPU);
+        const Predictions predictions = trainer.predict(module, samples, {.load = false});
+        EXPECT_EQ(trainer.test(module, samples, {.load = false}).at("length"), 21) << "the same on all ranks";
+        if (group.rank() != 0) {
+          EXPECT_TRUE(predictions.empty());
+          return;
+        }
+        ASSERT_EQ(std::ssize(predictions.bytes), samples.size());
+        EXPECT_EQ(predictions.rows.defined(), with_rows);
+        for (int64_t i = 0; i < samples.size(); ++i) {
+          EXPECT_EQ(predictions.bytes[static_cast<size_t>(i)], Writing::text_of(i)) << i;
+          if (!with_rows) continue;
+          EXPECT_EQ(predictions.rows[i].item<double>(), static_cast<double>(i));
         }
       });
     }
@@ -208,6 +260,23 @@ TEST_F(TestingTest, MistakesAreNamed) {
         ThrowsMessage<ConfigError>(HasSubstr("run/model: there is no such folder; train the module first")));
     EXPECT_THAT([&] { trainer.predict(module, samples, {.load = false}); },
                 ThrowsMessage<ConfigError>(HasSubstr("predict_step is not overridden")));
+    struct Short : Writing {
+      Predictions predict_step(const Batch&, StepContext&) override { return {Tensor(), {"one"}}; }
+    } fewer;
+    EXPECT_THAT(
+        [&] { trainer.predict(fewer, samples, {.load = false}); },
+        ThrowsMessage<ShapeError>("predict_step returned bytes of 1 samples; expected 5, one per sample "
+                                  "of the batch"));
+    struct Silent : Line {
+      Predictions predict_step(const Batch&, StepContext&) override { return {}; }
+    } silent;
+    EXPECT_THAT([&] { trainer.predict(silent, samples, {.load = false}); },
+                ThrowsMessage<ConfigError>(HasSubstr("predict_step returned nothing")));
+    struct Unmeasured : Writing {
+      Metrics metrics(const Predictions& predictions) const override { return Module::metrics(predictions); }
+    } unmeasured;
+    EXPECT_THAT([&] { trainer.test(unmeasured, samples, {.load = false}); },
+                ThrowsMessage<ConfigError>(HasSubstr("validation_step returns bytes, but metrics() is not")));
     EXPECT_TRUE(trainer.test(module, samples, {.load = false}).contains("loss"));
     const std::filesystem::path other = folder_.path() / "other";
     std::filesystem::create_directory(other);

@@ -32,10 +32,12 @@ class Line : public Module {
   Loss training_step(const Batch& batch, StepContext&) override {
     return {(line_->forward(batch.at("x")) - batch.at("y")).square().sum(), static_cast<double>(batch.count)};
   }
-  Tensor validation_step(const Batch& batch, StepContext&) override {
+  Predictions validation_step(const Batch& batch, StepContext&) override {
     return (line_->forward(batch.at("x")) - batch.at("y")).square().to(at::kDouble);
   }
-  Metrics metrics(const Tensor& rows) const override { return {{"loss", rows.mean().item<double>()}}; }
+  Metrics metrics(const Predictions& predictions) const override {
+    return {{"loss", predictions.rows.mean().item<double>()}};
+  }
   void save(const std::filesystem::path& folder, const ListedSource& weights) const override {
     save_safetensors(folder / "line.safetensors", weights);
   }
