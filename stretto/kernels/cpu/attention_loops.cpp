@@ -3,6 +3,7 @@
 #include <limits>
 #include <vector>
 
+#include "stretto/kernels/cpu/one_query_loops.h"
 #include "stretto/kernels/cpu/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -447,16 +448,12 @@ void dispatch(const AttentionCall<double>& call, const AttentionScratch<double>&
   HWY_DYNAMIC_DISPATCH(attention_f64)(call, scratch);
 }
 
-int64_t longest(const int64_t* bounds, int64_t sequences) {
-  int64_t result = 0;
-  for (int64_t b = 0; b < sequences; ++b) result = std::max(result, bounds[b + 1] - bounds[b]);
-  return result;
-}
-
 template <class T>
 void with_scratch(const AttentionCall<T>& call) {
   AttentionScratch<Real<T>> scratch;
   scratch.longest_queries = longest(call.query_bounds, call.sequences);
+  if (scratch.longest_queries <= 1 && !call.is_backward && call.drop.threshold == 0)
+    return one_query_loop(call);
   scratch.longest_keys = longest(call.key_bounds, call.sequences);
   const int64_t row = call.width + largest_vector / 4;
   std::vector<Real<T>> memory(static_cast<size_t>((3 * row + 1) * scratch.longest_queries +

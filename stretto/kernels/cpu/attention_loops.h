@@ -38,6 +38,15 @@ struct AttentionScratch {
   R* memory;
   int64_t longest_queries, longest_keys;
 };
+// The rows of the longest of `sequences` sequences with these bounds.
+inline int64_t longest(const int64_t* bounds, int64_t sequences) {
+  int64_t result = 0;
+  for (int64_t b = 0; b < sequences; ++b) {
+    const int64_t rows = bounds[b + 1] - bounds[b];
+    result = rows > result ? rows : result;
+  }
+  return result;
+}
 void attention_loop(const AttentionCall<float>& call);
 void attention_loop(const AttentionCall<Bf16>& call);
 void attention_loop(const AttentionCall<double>& call);
