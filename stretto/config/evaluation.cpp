@@ -30,7 +30,8 @@ void check_without_evaluations(const Recipe& recipe) {
         Use{"evaluate.at_start", recipe.evaluate.at_start},
         Use{"evaluate.max_samples", recipe.evaluate.max_samples && !recipe.training.fast_dev_run},
         Use{"evaluate.sanity_steps", recipe.evaluate.sanity_steps > 0},
-        Use{"evaluate.by_class", recipe.evaluate.by_class}}) {
+        Use{"evaluate.by_class", recipe.evaluate.by_class},
+        Use{"evaluate.samples", !recipe.evaluate.samples.empty()}}) {
     if (!in_use) continue;
     throw ConfigError("{}: it has no meaning without evaluations, and {}; change that, or remove this",
                       recipe.origins.label(setting), why);
@@ -79,6 +80,11 @@ void check_evaluation(const Recipe& recipe) {
     throw ConfigError(
         "{}: \"{}\" counts evaluations; expected steps (500), epochs (0.5ep), a time (10m) or never",
         recipe.origins.label("evaluate.every"), recipe.evaluate.every.text());
+  }
+  if (!recipe.evaluate.samples.empty() && !task_kind(recipe).writes_texts) {
+    throw ConfigError("{}: only the task {} writes texts; remove it",
+                      recipe.origins.label("evaluate.samples"),
+                      tasks_with([](const TaskKind& kind) { return kind.writes_texts; }));
   }
   if (recipe.evaluate.every.never()) check_without_evaluations(recipe);
 }

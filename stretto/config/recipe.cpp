@@ -324,6 +324,12 @@ void EvaluateConfig::fields(settings::Fields& field) {
   field(
       "by_class", by_class,
       "log precision, recall and F1 of each class or type of span with each evaluation, as `stretto test` does");
+  field(
+      "samples", samples,
+      fmt::format(
+          "{}: texts that the model continues at each evaluation, by at most 64 of the most probable tokens, for the log, texts.jsonl and the report: [\"Once upon\"]",
+          tasks_with([](const TaskKind& kind) { return kind.writes_texts; })),
+      may_change_on_resume());
 }
 
 void EarlyStoppingConfig::fields(settings::Fields& field) {

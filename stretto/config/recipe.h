@@ -163,6 +163,7 @@ struct EvaluateConfig {
   std::optional<int64_t> max_samples = std::nullopt;
   int64_t sanity_steps = 0;
   bool by_class = false;
+  std::vector<std::string> samples = {};
 
   void fields(settings::Fields& field);
   bool operator==(const EvaluateConfig&) const = default;

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "stretto/generate/logit_rules.h"
-#include "stretto/generate/search_end.h"
 
 namespace stretto::generate {
 namespace {
@@ -16,17 +15,15 @@ float divided(float score, int64_t length, double length_penalty) {
 }  // namespace
 
 BeamSearch::BeamSearch(const GenerationOptions& options, const SearchEvents& events, SearchStart start)
-    : options_(options), events_(events), start_(std::move(start)), running_{{{}, 0}} {}
+    : Search(options, events, std::move(start)), running_{{{}, 0}} {}
 
 Tensor BeamSearch::scores(const Tensor& logits) const {
   Tensor all = at::log_softmax(logits, 1);
   const auto width = static_cast<size_t>(all.size(1));
   for (size_t i = 0; i < running_.size(); ++i) {
     const auto& added = running_[i].new_tokens;
-    std::vector<int32_t> text = start_.prompt;
-    text.insert(text.end(), added.begin(), added.end());
     const std::span row(all.mutable_data_ptr<float>() + i * width, width);
-    apply_rules(options_, text, std::ssize(added), row);
+    apply_rules(options_, text(added), std::ssize(added), row);
     for (float& score : row) score += running_[i].score;
   }
   return all.flatten();
@@ -65,7 +62,7 @@ std::vector<Continuation> BeamSearch::step(const Tensor& logits) {
                                static_cast<int32_t>(index[i] % logits.size(1))};
     Beam beam = {running_[next.parent].new_tokens, score[i]};
     beam.new_tokens.push_back(next.token);
-    if (has_ended(options_, events_, start_, beam.new_tokens)) {
+    if (has_ended(beam.new_tokens)) {
       if (i < options_.num_beams) finish(std::move(beam));
     } else if (std::ssize(running) < options_.num_beams) {
       running.push_back(std::move(beam));

@@ -24,9 +24,6 @@ class BeamSearch : public Search {
   void finish(Beam beam);
   bool can_improve() const;
 
-  const GenerationOptions& options_;
-  const SearchEvents& events_;
-  SearchStart start_;
   std::vector<Beam> running_, finished_;  // both in descending order of their scores
 };
 

@@ -51,12 +51,9 @@ constexpr auto inert = std::to_array<std::string_view>({"_from_model_config",
 
 // Settings that change what is generated, with the values that do not change it; null never does.
 const std::map<std::string, json>& unsupported() {
-  static const std::map<std::string, json> keys = {{"min_length", 0},
-                                                   {"max_time", nullptr},
-                                                   {"stop_strings", nullptr},
+  static const std::map<std::string, json> keys = {{"max_time", nullptr},
                                                    {"use_mtp", false},
                                                    {"top_h", nullptr},
-                                                   {"typical_p", 1.0},
                                                    {"epsilon_cutoff", 0.0},
                                                    {"eta_cutoff", 0.0},
                                                    {"bad_words_ids", nullptr},
@@ -111,6 +108,13 @@ struct Value {
     else
       refuse("true, false or \"never\"");
   }
+  void to(std::vector<std::string>& target) const {
+    target.clear();
+    for (const json& one : value.is_array() ? value : json::array({value})) {
+      if (!one.is_string()) refuse("text, or a list of texts");
+      target.push_back(one.get<std::string>());
+    }
+  }
   void to(std::vector<int32_t>& target) const {
     target.clear();
     for (const json& one : value.is_array() ? value : json::array({value})) {
@@ -130,12 +134,13 @@ bool read_option(const std::string& key, const Value& value, GenerationOptions& 
     return true;
   };
   return read("max_new_tokens", options.max_new_tokens) || read("max_length", options.max_length) ||
-         read("min_new_tokens", options.min_new_tokens) || read("eos_token_id", options.eos_token_id) ||
+         read("min_new_tokens", options.min_new_tokens) || read("min_length", options.min_length) ||
+         read("eos_token_id", options.eos_token_id) || read("stop_strings", options.stop_strings) ||
          read("num_beams", options.num_beams) || read("length_penalty", options.length_penalty) ||
          read("early_stopping", options.early_stopping) || read("do_sample", options.do_sample) ||
          read("temperature", options.temperature) || read("top_k", options.top_k) ||
          read("top_p", options.top_p) || read("min_p", options.min_p) ||
-         read("repetition_penalty", options.repetition_penalty) ||
+         read("typical_p", options.typical_p) || read("repetition_penalty", options.repetition_penalty) ||
          read("no_repeat_ngram_size", options.no_repeat_ngram_size) ||
          read("num_return_sequences", options.num_return_sequences);
 }

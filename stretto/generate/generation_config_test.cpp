@@ -31,6 +31,9 @@ TEST(GenerationConfig, OptionsAreRead) {
                                             {"no_repeat_ngram_size", 3},
                                             {"num_return_sequences", 2},
                                             {"eos_token_id", {5, 6}},
+                                            {"typical_p", 0.8},
+                                            {"min_length", 6},
+                                            {"stop_strings", "."},
                                             {"max_length", 4096}});
   EXPECT_EQ(options.max_new_tokens, 7);
   EXPECT_EQ(options.min_new_tokens, 2);
@@ -39,6 +42,9 @@ TEST(GenerationConfig, OptionsAreRead) {
   EXPECT_EQ(options.top_k, 20);
   EXPECT_EQ(options.top_p, 0.9);
   EXPECT_EQ(options.min_p, 0.1);
+  EXPECT_EQ(options.typical_p, 0.8);
+  EXPECT_EQ(options.min_length, 6);
+  EXPECT_THAT(options.stop_strings, ElementsAre("."));
   EXPECT_EQ(options.num_beams, 4);
   EXPECT_EQ(options.length_penalty, 2);
   EXPECT_EQ(options.early_stopping, EarlyStopping::never);
@@ -56,7 +62,7 @@ TEST(GenerationConfig, SettingsThatChangeNothingAreSkipped) {
                                             {"use_cache", true},
                                             {"pad_token_id", 0},
                                             {"top_k", nullptr},
-                                            {"typical_p", 1.0},
+                                            {"epsilon_cutoff", 0.0},
                                             {"num_beam_groups", 1},
                                             {"suppress_tokens", nullptr}});
   EXPECT_EQ(options.top_k, 50);
@@ -72,8 +78,10 @@ TEST(GenerationConfig, SettingsThatAreNotSupportedAreNamed) {
     }
     return "";
   };
-  EXPECT_THAT(refusal({{"typical_p", 0.9}}),
-              has_all("generation_config.json: typical_p 0.9", "not supported"));
+  EXPECT_THAT(refusal({{"epsilon_cutoff", 0.9}}),
+              has_all("generation_config.json: epsilon_cutoff 0.9", "not supported"));
+  EXPECT_THAT(refusal({{"stop_strings", {"a", 1}}}),
+              has_all("stop_strings: found [\"a\",1]", "list of texts"));
   EXPECT_THAT(refusal({{"suppress_tokens", {1, 2}}}), has_all("suppress_tokens [1,2]"));
   EXPECT_THAT(refusal({{"top_p", "0.9"}}), has_all("top_p: found \"0.9\"", "a number"));
   EXPECT_THAT(refusal({{"top_k", 1.5}}), has_all("top_k: found 1.5", "whole number"));

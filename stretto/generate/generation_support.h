@@ -35,7 +35,7 @@ inline std::vector<NewTokens> generated(const TextModel& model, const Generation
                        .batch_size = batch_size,
                        .events = std::move(events),
                        .on_generated = [&](int64_t, const NewTokens& tokens) { all.push_back(tokens); }});
-  for (const auto& prompt : prompts) generator.add(prompt);
+  for (size_t i = 0; i < prompts.size(); ++i) generator.add(prompts[i], static_cast<int64_t>(i));
   generator.finish();
   return all;
 }

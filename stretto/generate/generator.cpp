@@ -40,15 +40,16 @@ void Generator::require_prompt(const std::vector<int32_t>& prompt) const {
   }
 }
 
-void Generator::add(std::vector<int32_t> prompt) {
+void Generator::add(std::vector<int32_t> prompt, int64_t index) {
   require_prompt(prompt);
-  SearchStart start = {prompt, added_,
+  SearchStart start = {prompt, index,
                        max_new_tokens(parts_.options, std::ssize(prompt), parts_.model.limits().max_length)};
-  Request request = {added_++, make_search(parts_.options, parts_.events, std::move(start)), {}};
+  awaited_.push_back(index);
+  Request request = {index, make_search(parts_.options, parts_.events, std::move(start)), {}};
   request.sequences.push_back({{}, std::move(prompt)});
   requests_.push_back(std::move(request));
   while (std::ssize(requests_) >= parts_.batch_size ||
-         added_ - delivered_ >= waiting_per_request * parts_.batch_size)
+         std::ssize(awaited_) >= waiting_per_request * parts_.batch_size)
     pass();
 }
 
@@ -116,9 +117,9 @@ void Generator::pass() {
 }
 
 void Generator::deliver() {
-  while (!ended_.empty() && ended_.begin()->first == delivered_) {
+  while (!ended_.empty() && ended_.begin()->first == awaited_.front()) {
     const auto first = ended_.extract(ended_.begin());
-    ++delivered_;
+    awaited_.pop_front();
     if (parts_.on_generated) parts_.on_generated(first.key(), first.mapped());
   }
 }

@@ -33,7 +33,7 @@ struct GeneratorParts {
 // rounding. Not thread-safe.
 //
 //   Generator generator({.model = *model, .options = {.max_new_tokens = 20}, .on_generated = print});
-//   for (const auto& ids : prompts) generator.add(ids);
+//   for (size_t i = 0; i < prompts.size(); ++i) generator.add(prompts[i], i);
 //   generator.finish();
 class Generator {
  public:
@@ -44,9 +44,10 @@ class Generator {
   // the vocabulary.
   void require_prompt(const std::vector<int32_t>& prompt) const;
 
-  // Adds a prompt, and generates until there is room for another one. Throws DataError for a prompt that
-  // require_prompt() refuses and for logits that are NaN.
-  void add(std::vector<int32_t> prompt);
+  // Adds a prompt, and generates until there is room for another one. `index`: of the prompt, on which random
+  // numbers depend; above those of earlier prompts. Throws DataError for a prompt that require_prompt()
+  // refuses and for logits that are NaN.
+  void add(std::vector<int32_t> prompt, int64_t index);
 
   // Generates until all prompts are finished.
   void finish();
@@ -71,9 +72,9 @@ class Generator {
   const CausalDecoder* decoder_;
   nn::KeyValueCache cache_;
   std::vector<Request> requests_;
+  std::deque<int64_t> awaited_;  // the prompts whose results were not delivered yet
   // results that wait for the result of an earlier prompt
   std::map<int64_t, std::vector<std::vector<int32_t>>> ended_;
-  int64_t added_ = 0, delivered_ = 0;  // numbers of prompts
 };
 
 }  // namespace stretto::generate

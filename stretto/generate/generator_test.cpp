@@ -100,6 +100,8 @@ TEST(Generator, OptionsOutOfRangeAreRefused) {
   EXPECT_THAT(refused({.do_sample = true, .top_p = NAN}), has_all("top_p: found nan"));
   EXPECT_THAT(refused({.do_sample = true, .min_p = 2}), has_all("min_p: found 2"));
   EXPECT_THAT(refused({.do_sample = true, .top_k = -1}), has_all("top_k: found -1", "at least 0"));
+  EXPECT_THAT(refused({.do_sample = true, .typical_p = 0}), has_all("typical_p: found 0", "above 0"));
+  EXPECT_THAT(refused({.stop_strings = {"a", ""}}), has_all("stop_strings: a string is empty"));
   EXPECT_THAT(refused({.repetition_penalty = 0}), has_all("repetition_penalty: found 0"));
   EXPECT_THAT(refused({.length_penalty = INFINITY}), has_all("length_penalty: found inf"));
   EXPECT_THAT(refused({.max_new_tokens = 0}), has_all("max_new_tokens: found 0"));
@@ -168,6 +170,11 @@ TEST(Sampling, FrequenciesAreTheProbabilities) {
   expect({.top_p = 0.6}, {0.4, 0, 0.25, 0, 0, 0});
   expect({.top_p = 1e-9}, {1, 0, 0, 0, 0, 0});
   expect({.min_p = 0.3}, {0.4, 0, 0.25, 0, 0.15, 0});
+  // The entropy is 1.53; the information of the tokens is 0.92, 3.0, 1.39, 2.3, 1.9 and 3.0.
+  expect({.typical_p = 0.2}, {0, 0, 0.25, 0, 0, 0});
+  expect({.typical_p = 0.3}, {0, 0, 0.25, 0, 0.15, 0});
+  expect({.typical_p = 0.5}, {0.4, 0, 0.25, 0, 0.15, 0});
+  expect({.typical_p = 0.95}, {0.4, 0.05, 0.25, 0.1, 0.15, 0.05});
   expect({.temperature = 0.5, .top_k = 4, .top_p = 0.9}, {0.16, 0, 0.0625, 0, 0.0225, 0});
 }
 

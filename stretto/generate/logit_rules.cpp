@@ -62,6 +62,23 @@ void keep_min_p(std::vector<Choice>& choices, double p) {
   std::erase_if(choices, [&](const Choice& one) { return one.probability < p * largest; });
 }
 
+// Locally typical sampling (Meister et al. 2022): keeps the tokens whose information is closest to its
+// expectation, as many as together have a probability of at least `mass`.
+void keep_typical(std::vector<Choice>& choices, double mass) {
+  if (mass >= 1) return;
+  normalise(choices);
+  double entropy = 0;
+  for (const Choice& one : choices)
+    if (one.probability > 0) entropy -= one.probability * std::log(one.probability);
+  const auto distance = [&](const Choice& one) { return std::abs(-std::log(one.probability) - entropy); };
+  std::ranges::sort(choices, {}, distance);
+  double sum = 0;
+  size_t last = 0;
+  while (last + 1 < choices.size() && (sum += choices[last].probability) < mass) ++last;
+  const double most = distance(choices[last]);
+  std::erase_if(choices, [&](const Choice& one) { return distance(one) > most; });
+}
+
 }  // namespace
 
 void apply_rules(const GenerationOptions& options, std::span<const int32_t> text, int64_t new_tokens,
@@ -75,7 +92,8 @@ void apply_rules(const GenerationOptions& options, std::span<const int32_t> text
   }
   if (options.no_repeat_ngram_size > 0)
     forbid_repetition(text, static_cast<size_t>(options.no_repeat_ngram_size), logits);
-  if (new_tokens < options.min_new_tokens)
+  if (options.min_new_tokens > 0 ? new_tokens < options.min_new_tokens
+                                 : std::ssize(text) < options.min_length)
     for (const int32_t end : options.eos_token_id) logits[static_cast<size_t>(end)] = never;
 }
 
@@ -89,6 +107,7 @@ int32_t sample(const GenerationOptions& options, std::span<const float> logits, 
   normalise(choices);
   keep_top_p(choices, options.top_p);
   keep_min_p(choices, options.min_p);
+  keep_typical(choices, options.typical_p);
   // The order of ids makes the chosen token independent of rounding in the logits.
   std::ranges::sort(choices, [](const Choice& a, const Choice& b) { return a.token < b.token; });
   double sum = 0;

@@ -7,13 +7,13 @@
 
 namespace stretto::generate {
 
-// Applies repetition_penalty, no_repeat_ngram_size and min_new_tokens to the logits, or log probabilities, of
-// the token that follows `text`: the prompt and `new_tokens` tokens.
+// Applies repetition_penalty, no_repeat_ngram_size, min_new_tokens and min_length to the logits, or log
+// probabilities, of the token that follows `text`: the prompt and `new_tokens` tokens.
 void apply_rules(const GenerationOptions& options, std::span<const int32_t> text, int64_t new_tokens,
                  std::span<float> logits);
 
-// Draws a token with the probabilities that temperature, top_k, top_p and min_p give the logits. `draw`: a
-// random number, 0 <= draw < 1.
+// Draws a token with the probabilities that temperature, top_k, top_p, min_p and typical_p give the logits.
+// `draw`: a random number, 0 <= draw < 1.
 int32_t sample(const GenerationOptions& options, std::span<const float> logits, double draw);
 
 // The random number for a step of a sequence of a prompt, 0 <= number < 1.

@@ -31,6 +31,7 @@ void check(const GenerationOptions& options, int64_t vocab_size, const OptionNam
   at_least("max_new_tokens", options.max_new_tokens.value_or(1), 1);
   at_least("max_length", options.max_length.value_or(1), 1);
   at_least("min_new_tokens", options.min_new_tokens, 0);
+  at_least("min_length", options.min_length, 0);
   at_least("num_beams", options.num_beams, 1);
   at_least("top_k", options.top_k, 0);
   at_least("no_repeat_ngram_size", options.no_repeat_ngram_size, 0);
@@ -42,6 +43,8 @@ void check(const GenerationOptions& options, int64_t vocab_size, const OptionNam
           "a probability above 0, at most 1");
   require(options.min_p >= 0 && options.min_p <= 1, names, "min_p", options.min_p,
           "a share from 0 to 1 of the largest probability");
+  require(options.typical_p > 0 && options.typical_p <= 1, names, "typical_p", options.typical_p,
+          "a probability above 0, at most 1");
   require(above_zero(options.repetition_penalty), names, "repetition_penalty", options.repetition_penalty,
           "a number above 0; 1 penalises nothing");
   require(std::isfinite(options.length_penalty), names, "length_penalty", options.length_penalty,
@@ -49,6 +52,9 @@ void check(const GenerationOptions& options, int64_t vocab_size, const OptionNam
   if (options.max_new_tokens && options.min_new_tokens > *options.max_new_tokens) {
     throw ConfigError("{} {} exceeds {} {}", names("min_new_tokens"), options.min_new_tokens,
                       names("max_new_tokens"), *options.max_new_tokens);
+  }
+  for (const std::string& stop : options.stop_strings) {
+    if (stop.empty()) throw ConfigError("{}: a string is empty; expected text", names("stop_strings"));
   }
   if (options.num_beams > vocab_size) {
     throw ConfigError("{}: found {}; expected at most {}, the size of the model's vocabulary",

@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -12,6 +14,10 @@
 #include "stretto/base/option_names.h"
 
 namespace stretto {
+
+namespace nn {
+enum class Kernels;
+}
 
 // When beam search ends, as in transformers: as soon as there are num_beams finished sequences (yes); when
 // the best running sequence, with its present length, would not be among them (no); when no running sequence
@@ -25,7 +31,11 @@ struct GenerationOptions {
   std::optional<int64_t> max_new_tokens = {};  // unset: up to max_length, or 256 without one
   std::optional<int64_t> max_length = {};      // including the prompt; used if max_new_tokens is unset
   int64_t min_new_tokens = 0;
+  int64_t min_length = 0;                  // including the prompt; used if min_new_tokens is 0
   std::vector<int32_t> eos_token_id = {};  // a sequence ends with any of these
+  // A text ends in front of the first occurrence of any of these. Generator, which knows no text, ignores
+  // them.
+  std::vector<std::string> stop_strings = {};
 
   // 1: greedy search, which takes the most probable token at each step; more: beam search.
   int64_t num_beams = 1;
@@ -35,9 +45,10 @@ struct GenerationOptions {
   // Draws tokens at random, with the probabilities softmax(logits / temperature). REQUIRES: num_beams 1.
   bool do_sample = false;
   double temperature = 1;
-  int64_t top_k = 50;  // draws from the k most probable tokens; 0: from all
-  double top_p = 1;    // draws from the smallest set of tokens whose probabilities sum to at least top_p
-  double min_p = 0;    // draws from tokens that are at least min_p times as probable as the best one
+  int64_t top_k = 50;    // draws from the k most probable tokens; 0: from all
+  double top_p = 1;      // draws from the smallest set of tokens whose probabilities sum to at least top_p
+  double min_p = 0;      // draws from tokens that are at least min_p times as probable as the best one
+  double typical_p = 1;  // draws from the most typical tokens whose probabilities sum to at least typical_p
   uint64_t seed = 42;  // random numbers depend only on it, the index of the prompt, the sequence and the step
 
   // divides positive logits of tokens that the text contains, multiplies negative ones
@@ -62,5 +73,29 @@ GenerationOptions parse_generation_config(const nlohmann::json& json, const std:
 // The options of a model folder: those of its generation_config.json. If that has no eos_token_id,
 // config.json gives it.
 GenerationOptions read_generation_config(const std::filesystem::path& folder);
+
+// A continuation of a prompt.
+struct GeneratedText {
+  std::string text;                // the text after the prompt, up to a stop string
+  std::vector<int32_t> token_ids;  // the new tokens, with those of a stop string and the end token
+};
+
+// How texts are continued, and the functions that receive them.
+struct TextWriterOptions {
+  GenerationOptions generation = {};  // read_generation_config() returns those of a folder
+  int64_t batch_size = 8;             // the number of prompts that are continued at a time
+  // Receives the text that is added to the first continuation of a prompt, token by token, in whole
+  // characters. Beam search does not call it, because it may discard tokens. Prompts are numbered from 0;
+  // several are continued at a time.
+  std::function<void(int64_t prompt, std::string_view piece)> on_piece = {};
+  // Receives the continuations of a prompt, the best first, in the order of prompts.
+  std::function<void(int64_t prompt, const std::string& text, const std::vector<GeneratedText>& found)>
+      on_text = {};
+  // Continues each text up to its limit of tokens, so that the number of passes through the model does not
+  // depend on its logits; what follows an end token or a stop string is omitted from the results.
+  bool same_passes = false;
+  nn::Kernels kernels = {};
+  OptionNames names = {};  // names of members of GenerationOptions and of this struct in messages
+};
 
 }  // namespace stretto

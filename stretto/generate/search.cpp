@@ -3,16 +3,20 @@
 #include <algorithm>
 
 #include "stretto/generate/beam_search.h"
-#include "stretto/generate/search_end.h"
 #include "stretto/generate/token_search.h"
 
 namespace stretto::generate {
 
-bool has_ended(const GenerationOptions& options, const SearchEvents& events, const SearchStart& start,
-               const std::vector<int32_t>& new_tokens) {
-  return std::ssize(new_tokens) >= start.max_new_tokens ||
-         std::ranges::find(options.eos_token_id, new_tokens.back()) != options.eos_token_id.end() ||
-         (events.is_end && events.is_end(start.index, new_tokens));
+std::vector<int32_t> Search::text(const std::vector<int32_t>& new_tokens) const {
+  std::vector<int32_t> all = start_.prompt;
+  all.insert(all.end(), new_tokens.begin(), new_tokens.end());
+  return all;
+}
+
+bool Search::has_ended(const std::vector<int32_t>& new_tokens) const {
+  return std::ssize(new_tokens) >= start_.max_new_tokens ||
+         std::ranges::find(options_.eos_token_id, new_tokens.back()) != options_.eos_token_id.end() ||
+         (events_.is_end && events_.is_end(start_.index, new_tokens));
 }
 
 std::unique_ptr<Search> make_search(const GenerationOptions& options, const SearchEvents& events,

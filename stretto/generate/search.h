@@ -45,6 +45,20 @@ class Search {
 
   // Returns the new tokens of num_return_sequences sequences, the best first. REQUIRES: the search has ended.
   virtual std::vector<std::vector<int32_t>> results() const = 0;
+
+ protected:
+  Search(const GenerationOptions& options, const SearchEvents& events, SearchStart start)
+      : options_(options), events_(events), start_(std::move(start)) {}
+
+  // The prompt and the new tokens of a sequence.
+  std::vector<int32_t> text(const std::vector<int32_t>& new_tokens) const;
+
+  // Whether a sequence ends with the last of its new tokens.
+  bool has_ended(const std::vector<int32_t>& new_tokens) const;
+
+  const GenerationOptions& options_;
+  const SearchEvents& events_;
+  SearchStart start_;
 };
 
 // Creates the search that the options select. `options` and `events` must outlive it.

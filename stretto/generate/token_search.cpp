@@ -4,14 +4,11 @@
 #include <numeric>
 
 #include "stretto/generate/logit_rules.h"
-#include "stretto/generate/search_end.h"
 
 namespace stretto::generate {
 
 TokenSearch::TokenSearch(const GenerationOptions& options, const SearchEvents& events, SearchStart start)
-    : options_(options),
-      events_(events),
-      start_(std::move(start)),
+    : Search(options, events, std::move(start)),
       new_tokens_(static_cast<size_t>(options.num_return_sequences)),
       running_(new_tokens_.size()) {
   std::iota(running_.begin(), running_.end(), size_t{0});
@@ -19,9 +16,7 @@ TokenSearch::TokenSearch(const GenerationOptions& options, const SearchEvents& e
 
 int32_t TokenSearch::choose(size_t sequence, std::span<float> logits) const {
   const auto& added = new_tokens_[sequence];
-  std::vector<int32_t> text = start_.prompt;
-  text.insert(text.end(), added.begin(), added.end());
-  apply_rules(options_, text, std::ssize(added), logits);
+  apply_rules(options_, text(added), std::ssize(added), logits);
   if (!options_.do_sample) return static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin());
   return sample(
       options_, logits,
@@ -40,7 +35,7 @@ std::vector<Continuation> TokenSearch::step(const Tensor& logits) {
     const int32_t token = choose(sequence, own);
     new_tokens_[sequence].push_back(token);
     if (events_.on_token) events_.on_token(start_.index, static_cast<int64_t>(sequence), token);
-    if (has_ended(options_, events_, start_, new_tokens_[sequence])) continue;
+    if (has_ended(new_tokens_[sequence])) continue;
     continued.push_back({row, token});
     running.push_back(sequence);
   }

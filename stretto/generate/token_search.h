@@ -15,9 +15,6 @@ class TokenSearch : public Search {
  private:
   int32_t choose(size_t sequence, std::span<float> logits) const;
 
-  const GenerationOptions& options_;
-  const SearchEvents& events_;
-  SearchStart start_;
   std::vector<std::vector<int32_t>> new_tokens_;  // of each sequence
   std::vector<size_t> running_;                   // the sequences of the rows of the next logits
 };

@@ -7,6 +7,7 @@
 #include "stretto/base/json.h"
 #include "stretto/base/registry.h"
 #include "stretto/base/strings.h"
+#include "stretto/model_config/heads.h"
 
 namespace stretto {
 namespace {
@@ -174,6 +175,12 @@ std::string architecture_of(const nlohmann::json& json) {
   const auto found = json.find("architectures");
   if (found == json.end() || !found->is_array() || found->empty() || !found->front().is_string()) return "";
   return found->front().get<std::string>();
+}
+
+std::string head_of(const std::string& architecture) {
+  if (architecture.ends_with("LMHeadModel")) return heads::causal_language_model;
+  const size_t head = architecture.rfind("For");
+  return head == std::string::npos ? "" : architecture.substr(head + 3);
 }
 
 bool names_another_head(const nlohmann::json& json, const std::string& head) {

@@ -76,6 +76,9 @@ nlohmann::json begin_config_json(const nlohmann::json& original, const std::stri
 // The first of `architectures` ("BertForSequenceClassification"); "" if there is none.
 std::string architecture_of(const nlohmann::json& json);
 
+// The head of an architecture: what follows "For"; "CausalLM" for "GPT2LMHeadModel"; "" if it has none.
+std::string head_of(const std::string& architecture);
+
 // Whether the architecture ends with "For" and a head other than `head`.
 bool names_another_head(const nlohmann::json& json, const std::string& head);
 

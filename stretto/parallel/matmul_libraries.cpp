@@ -189,20 +189,24 @@ void MatmulLibraries::choose_for_all(const torch::nn::Module& module, Group* gro
                               : "too small to measure";
     return;
   }
-  if (group == nullptr || group->rank() == 0) choose_here(largest(maps));
-  if (options_.few_rows) {
-    const int64_t rows =
-        kernels::most_rows_for_kernel(largest(maps).front(), options_.dtype, choice_[MatmulRole::forward]);
-    kernels::use_few_rows(options_.dtype, rows);
+  int64_t few_rows = 0;  // with which stretto's kernel computes
+  if (group == nullptr || group->rank() == 0) {
+    choose_here(largest(maps));
+    if (options_.few_rows)
+      few_rows =
+          kernels::most_rows_for_kernel(largest(maps).front(), options_.dtype, choice_[MatmulRole::forward]);
   }
-  if (group == nullptr) return;
-  const nlohmann::json local = {{"choice", to_json(choice_)}, {"reason", reason_}};
-  const auto decided = nlohmann::json::parse(group->broadcast_bytes(local.dump(), 0));
-  for (const MatmulRole role : all_matmul_roles) {
-    choice_.of_role[static_cast<size_t>(role)] =
-        kernels::parse_library(decided.at("choice").at(name_of(role)));
+  if (group != nullptr) {
+    const nlohmann::json local = {{"choice", to_json(choice_)}, {"few_rows", few_rows}, {"reason", reason_}};
+    const auto decided = nlohmann::json::parse(group->broadcast_bytes(local.dump(), 0));
+    for (const MatmulRole role : all_matmul_roles) {
+      choice_.of_role[static_cast<size_t>(role)] =
+          kernels::parse_library(decided.at("choice").at(name_of(role)));
+    }
+    few_rows = decided.at("few_rows");
+    reason_ = decided.at("reason");
   }
-  reason_ = decided.at("reason");
+  if (options_.few_rows) kernels::use_few_rows(options_.dtype, few_rows);
 }
 
 // Chooses the libraries from the cache, or by measuring.

@@ -14,8 +14,9 @@
 namespace stretto::report {
 namespace {
 
-constexpr size_t most_points = 1500;  // per curve
-constexpr size_t most_samples = 25;   // per run
+constexpr size_t most_points = 1500;    // per curve
+constexpr size_t most_samples = 25;     // per run
+constexpr size_t most_evaluations = 5;  // whose texts are shown, per run
 
 std::string esc(const std::string& text) { return escape_markup(text); }
 
@@ -264,6 +265,26 @@ std::string samples_section(const std::vector<RunData>& runs) {
   return text.empty() ? "" : "<section><h2>Predictions</h2>\n" + text + "</section>\n";
 }
 
+std::string written_by(const RunData& run) {
+  std::string rows;
+  for (const WrittenTexts& written : read_written(run, most_evaluations)) {
+    for (const std::string& text : written.texts)
+      rows += fmt::format("<tr><td class=\"number\">{}</td><td class=\"text\">{}</td></tr>\n", written.step,
+                          esc(text));
+  }
+  if (rows.empty()) return "";
+  return fmt::format(
+      "<h3>{}</h3>\n<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Texts of {}\"><table><thead>"
+      "<tr><th scope=\"col\" class=\"number\">step</th><th scope=\"col\">text</th></tr></thead><tbody>\n{}</tbody></table></div>\n",
+      esc(run.name), esc(run.name), rows);
+}
+
+std::string written_section(const std::vector<RunData>& runs) {
+  std::string text;
+  for (const RunData& run : runs) text += written_by(run);
+  return text.empty() ? "" : "<section><h2>Texts written at evaluations</h2>\n" + text + "</section>\n";
+}
+
 std::string title_of(const std::vector<RunData>& runs) {
   std::string names;
   for (const RunData& run : runs) names += (names.empty() ? "" : ", ") + run.name;
@@ -291,8 +312,8 @@ std::string html_page(const std::vector<RunData>& runs, const std::string& versi
       "<title>{}: stretto report</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>{}</style></head>\n<body>\n<header>"
       "<button class=\"theme\" type=\"button\" hidden>Light / dark</button><h1>{}</h1><p class=\"quiet\">{}</p></header>\n<main>\n",
       esc(title), page_style, esc(title), esc(folders));
-  page += summary_section(runs) + charts_section(charts, runs) + samples_section(runs) +
-          settings_section(runs) + system_section(runs);
+  page += summary_section(runs) + charts_section(charts, runs) + written_section(runs) +
+          samples_section(runs) + settings_section(runs) + system_section(runs);
   page += fmt::format("</main>\n<footer><p>Written by stretto {} on {}.</p></footer>\n", esc(version),
                       now_text());
   page += "<script type=\"application/json\" id=\"data\">" + script_json(data) + "</script>\n";

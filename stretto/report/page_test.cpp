@@ -144,5 +144,25 @@ TEST(SamplesTest, BothTextsOfAPairAreShown) {
   EXPECT_THAT(html_page({run}, "1"), HasSubstr("<td class=\"text\">a film\na &lt;play&gt;</td>"));
 }
 
+TEST(SamplesTest, TheTextsOfTheLastEvaluationsAreShown) {
+  const TempFolder folder;
+  RunData run = run_named("a");
+  run.folder = folder.path();
+  EXPECT_TRUE(read_written(run, 9).empty());
+  EXPECT_THAT(html_page({run}, "1"), Not(HasSubstr("Texts written")));
+  std::string lines = "{\"step\":1,\"name\":\"a callback's\",\"text\":\"no\"}\n";
+  for (int step = 10; step <= 30; step += 10) {
+    for (int i = 1; i <= 2; ++i)
+      lines += fmt::format("{{\"step\":{},\"name\":\"sample {}\",\"text\":\"<b> {}\"}}\n", step, i, step + i);
+  }
+  write_file_atomic(folder.path() / "texts.jsonl", lines + "broken");
+  const auto written = read_written(run, 2);
+  ASSERT_EQ(written.size(), 2u);
+  EXPECT_EQ(written[0].step, 30);
+  EXPECT_THAT(written[0].texts, ElementsAre("<b> 31", "<b> 32"));
+  EXPECT_EQ(written[1].step, 20);
+  EXPECT_THAT(html_page({run}, "1"), HasSubstr("<td class=\"text\">&lt;b&gt; 31</td>"));
+}
+
 }  // namespace
 }  // namespace stretto::report

@@ -1,6 +1,7 @@
 #include "stretto/report/samples.h"
 
 #include <algorithm>
+#include <deque>
 #include <fstream>
 
 #include "stretto/base/json.h"
@@ -60,6 +61,21 @@ Samples read_samples(const RunData& run, size_t most) {
   if (const auto data = run.settings.find("data.test"); data != run.settings.end())
     read_lines(data->second, samples.shown);
   return samples;
+}
+
+std::vector<WrittenTexts> read_written(const RunData& run, size_t most) {
+  std::deque<WrittenTexts> all;
+  std::ifstream stream(run.folder / "texts.jsonl");
+  std::string line;
+  for (int64_t number = 0; number < most_lines && std::getline(stream, line); ++number) {
+    const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!record.is_object() || !text_in(record, "name").starts_with("sample ")) continue;
+    const auto step = static_cast<int64_t>(number_in(record, "step").value_or(0));
+    if (all.empty() || all.front().step != step) all.push_front({step, {}});
+    if (all.size() > most) all.pop_back();
+    all.front().texts.push_back(shorten(text_in(record, "text"), longest_text, false));
+  }
+  return {all.begin(), all.end()};
 }
 
 std::string read_start(const RunData& run) {

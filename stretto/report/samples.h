@@ -27,6 +27,16 @@ struct Samples {
 // characters.
 Samples read_samples(const RunData& run, size_t most);
 
+// Texts that the model has written in an evaluation, from texts.jsonl.
+struct WrittenTexts {
+  int64_t step = 0;
+  std::vector<std::string> texts;
+};
+
+// Returns the texts of the last evaluations, at most `most`, the last one first; none if the run has no
+// texts.jsonl. Texts are truncated to 300 characters.
+std::vector<WrittenTexts> read_written(const RunData& run, size_t most);
+
 // The lines of rank 0's log from its last start to the first step: model, dtypes, memory, communication,
 // batch.
 std::string read_start(const RunData& run);

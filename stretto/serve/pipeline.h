@@ -16,6 +16,8 @@
 
 namespace stretto {
 
+class Group;
+
 // Inference with a trained model folder: from texts to JSON records. Const member functions are thread-safe.
 class Pipeline {
  public:
@@ -37,6 +39,8 @@ struct PipelineOptions {
   // Compute matmuls by the fastest library (parallel/matmul_libraries.h), measured once per processor and
   // cached in the user's cache folder. Affects the whole process.
   bool choose_matmul_libraries = false;
+  // The ranks that load the model together and compute matmuls by the same libraries; null: this process.
+  Group* group = nullptr;
   // Token classification: how tokens become entities, as in Hugging Face: none, simple (the default), first,
   // average or max.
   std::optional<std::string> aggregation_strategy = {};

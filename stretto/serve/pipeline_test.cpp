@@ -287,7 +287,7 @@ TEST(Pipeline, RefusesModelsWithoutAKnownHead) {
   EXPECT_THAT(model.error(),
               HasSubstr("config.json: architectures: \"BertModel\" is a model without a head; expected a "
                         "fine-tuned one (...ForSequenceClassification, ...ForTokenClassification, "
-                        "...ForQuestionAnswering)"));
+                        "...ForQuestionAnswering, ...ForCausalLM)"));
   model.config["architectures"] = {"BertForSequenceClasification"};
   EXPECT_THAT(model.error(),
               HasSubstr("\"SequenceClasification\" is not a model head that stretto has; did you mean "

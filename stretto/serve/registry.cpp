@@ -6,6 +6,7 @@
 #include "stretto/serve/pipeline.h"
 #include "stretto/serve/question_answerer.h"
 #include "stretto/serve/text_classifier.h"
+#include "stretto/serve/text_generator.h"
 
 namespace stretto {
 
@@ -14,6 +15,7 @@ const PipelineRegistry& bundled_pipelines() {
                                                               serve::text_classification_pipeline(),
                                                               serve::token_classification_pipeline(),
                                                               serve::question_answering_pipeline(),
+                                                              serve::text_generation_pipeline(),
                                                           });
   return pipelines;
 }
@@ -21,13 +23,13 @@ const PipelineRegistry& bundled_pipelines() {
 const PipelineType& pipeline_type(const std::filesystem::path& folder, const PipelineRegistry& pipelines) {
   const std::filesystem::path file = folder / "config.json";
   const std::string architecture = architecture_of(read_config_json(file));
-  const size_t head = architecture.rfind("For");
-  if (head == std::string::npos) {
+  const std::string head = head_of(architecture);
+  if (head.empty()) {
     throw ConfigError(
         "{}: architectures: \"{}\" is a model without a head; expected a fine-tuned one (...For{}), such as RUN/model written by `stretto train`",
         file.string(), architecture, fmt::join(pipelines.names(), ", ...For"));
   }
-  return pipelines.at(architecture.substr(head + 3), file.string() + ": architectures");
+  return pipelines.at(head, file.string() + ": architectures");
 }
 
 void require_option(const std::filesystem::path& folder, const std::string& option,

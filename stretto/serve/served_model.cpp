@@ -41,10 +41,11 @@ ServedModel::ServedModel(const std::filesystem::path& path, const std::string& h
         "{}: {} holds NaN or infinity, so predictions would be meaningless; train the model again, or load it anyway with {}",
         folder, nonfinite, options.names("allow_nonfinite"));
   }
-  if (options.choose_matmul_libraries)
-    parallel::MatmulLibraries(*model, {.dtype = options.dtype,
-                                       .cache = user_cache_folder(),
-                                       .few_rows = head == heads::causal_language_model});
+  if (!options.choose_matmul_libraries) return;
+  const parallel::MatmulOptions matmuls = {
+      .dtype = options.dtype, .cache = user_cache_folder(), .few_rows = head == heads::causal_language_model};
+  options.group != nullptr ? parallel::MatmulLibraries(*model, matmuls, *options.group)
+                           : parallel::MatmulLibraries(*model, matmuls);
 }
 
 void ServedModel::require_finite(const Tensor& logits, const std::string& text) const {

@@ -1,143 +1,127 @@
 #include "stretto/serve/text_generator.h"
 
-#include <map>
+#include <algorithm>
+#include <atomic>
 
 #include "stretto/base/error.h"
-#include "stretto/generate/generator.h"
+#include "stretto/generate/text_writer.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/model_config/heads.h"
 #include "stretto/serve/served_model.h"
-#include "stretto/serve/text_stream.h"
 
 namespace stretto {
 namespace {
 
-// Returns the text after its first `shown` bytes, from the beginning of a character: a later token can change
-// how preceding invalid bytes are decoded.
-std::string_view rest(std::string_view text, size_t shown) {
-  while (shown < text.size() && (static_cast<unsigned char>(text[shown]) & 0xC0) == 0x80) ++shown;
-  return text.substr(shown);
-}
-
 // Throws before anything is loaded. A decoder with another head would otherwise use its word embeddings as
 // the head and generate nonsense.
-void require_head(const std::filesystem::path& folder) {
+const std::filesystem::path& checked(const std::filesystem::path& folder) {
   const auto file = folder / "config.json";
   const std::string architecture = architecture_of(read_config_json(file));
-  if (architecture.ends_with("LMHeadModel") ||
-      architecture.ends_with(std::string("For") + heads::causal_language_model))
-    return;
+  if (head_of(architecture) == heads::causal_language_model) return folder;
   throw ConfigError(
       "{}: architectures: \"{}\" does not predict next tokens; expected a language model (...For{}), such as RUN/model of task: causal-lm",
       file.string(), architecture, heads::causal_language_model);
 }
 
-PipelineOptions loading(const TextGeneratorOptions& options) {
-  return {.dtype = options.dtype,
-          .allow_nonfinite = options.allow_nonfinite,
-          .choose_matmul_libraries = options.choose_matmul_libraries,
-          .names = options.names};
+}  // namespace
+
+struct TextGenerator::State {
+  State(const std::filesystem::path& folder, TextWriterOptions options, const PipelineOptions& loading,
+        const ModelRegistry& models)
+      : served(checked(folder), heads::causal_language_model, loading, models),
+        writer(*served.model, served.tokenizer, std::move(options)) {}
+
+  serve::ServedModel served;
+  generate::TextWriter writer;
+};
+
+TextGenerator::TextGenerator(const std::filesystem::path& folder, TextWriterOptions options,
+                             const PipelineOptions& loading, const ModelRegistry& models)
+    : state_(std::make_unique<State>(folder, std::move(options), loading, models)) {}
+
+TextGenerator::~TextGenerator() = default;
+
+void TextGenerator::require(const std::string& text) const { state_->writer.require(text); }
+
+void TextGenerator::add(const std::string& text, std::optional<int64_t> number) {
+  state_->writer.add(text, number);
 }
 
-std::filesystem::path checked(const std::filesystem::path& folder, const TextGeneratorOptions& options) {
-  require_head(folder);
-  for (const std::string& stop : options.stop)
-    if (stop.empty()) throw ConfigError("{}: a string is empty; expected text", options.names("stop"));
-  return folder;
+void TextGenerator::finish() { state_->writer.finish(); }
+
+namespace serve {
+namespace {
+
+// Continues texts by the options in the folder's generation_config.json.
+class TextContinuation : public Pipeline {
+ public:
+  TextContinuation(const std::filesystem::path& folder, const PipelineOptions& options,
+                   const ModelRegistry& models)
+      : served_(folder, heads::causal_language_model, options, models),
+        generation_(read_generation_config(folder)) {}
+
+  InputKind input_kind() const override { return InputKind::text; }
+
+  // `output`: label (text, and generated_text or with several of them generated_texts, as `stretto generate`
+  // prints them), or pipeline (a list with generated_text, which begins with the prompt).
+  std::vector<nlohmann::ordered_json> predict(std::span<const PipelineInput> inputs,
+                                              const std::string& output) const override;
+
+ private:
+  nlohmann::ordered_json record_of(const std::string& text, const std::vector<GeneratedText>& found,
+                                   const std::string& output) const;
+
+  ServedModel served_;
+  GenerationOptions generation_;
+  mutable std::atomic<int64_t> next_ = 0;  // the number of the next input, on which random numbers depend
+};
+
+nlohmann::ordered_json TextContinuation::record_of(const std::string& text,
+                                                   const std::vector<GeneratedText>& found,
+                                                   const std::string& output) const {
+  if (output == "pipeline") {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    // As transformers does, the new tokens are decoded without the prompt, which may lose a space.
+    for (const GeneratedText& one : found)
+      list.push_back({{"generated_text", text + served_.tokenizer.decode(one.token_ids)}});
+    return list;
+  }
+  nlohmann::ordered_json record = {{"text", text}};
+  if (found.size() == 1) {
+    record["generated_text"] = found.front().text;
+  } else {
+    for (const GeneratedText& one : found) record["generated_texts"].push_back(one.text);
+  }
+  return record;
+}
+
+std::vector<nlohmann::ordered_json> TextContinuation::predict(std::span<const PipelineInput> inputs,
+                                                              const std::string& output) const {
+  if (output != "label" && output != "pipeline")
+    throw ConfigError("output: \"{}\" is not one of label, pipeline for text generation", output);
+  std::vector<nlohmann::ordered_json> records;
+  generate::TextWriter writer(*served_.model, served_.tokenizer,
+                              {.generation = generation_,
+                               .batch_size = std::max<int64_t>(1, std::ssize(inputs)),
+                               .on_text = [&](int64_t, const std::string& text, const auto& found) {
+                                 records.push_back(record_of(text, found, output));
+                               }});
+  for (const PipelineInput& input : inputs) writer.require(input.text);
+  int64_t number = next_.fetch_add(std::ssize(inputs));
+  for (const PipelineInput& input : inputs) writer.add(input.text, number++);
+  writer.finish();
+  return records;
 }
 
 }  // namespace
 
-struct TextGenerator::State {
-  State(const std::filesystem::path& folder, TextGeneratorOptions given, const ModelRegistry& models)
-      : options(std::move(given)),
-        served(checked(folder, options), heads::causal_language_model, loading(options), models),
-        generator(parts()) {}
-
-  generate::GeneratorParts parts() {
-    if (options.generation.eos_token_id.empty()) {
-      if (const auto end = served.tokenizer.eos_id()) options.generation.eos_token_id = {*end};
-    }
-    generate::SearchEvents events;
-    if (!options.stop.empty()) {
-      events.is_end = [this](int64_t prompt, const std::vector<int32_t>& tokens) {
-        return texts.at(prompt).stream.is_stopped(tokens);
-      };
-    }
-    if (options.on_piece) {
-      events.on_token = [this](int64_t prompt, int64_t sequence, int32_t token) {
-        if (sequence == 0) show(prompt, token);
-      };
-    }
-    return {
-        .model = *served.model,
-        .options = options.generation,
-        .batch_size = options.batch_size,
-        .events = std::move(events),
-        .on_generated = [this](int64_t prompt,
-                               const std::vector<std::vector<int32_t>>& tokens) { deliver(prompt, tokens); },
-        .names = options.names};
-  }
-
-  // The tokens that the template adds after a text are omitted, since the text continues.
-  std::vector<int32_t> prompt_ids(const std::string& text) const {
-    std::vector<int32_t> ids = served.tokenizer.encode(text).ids;
-    ids.resize(ids.size() - served.tokenizer.template_ids().after.size());
-    return ids;
-  }
-
-  void show(int64_t prompt, int32_t token) {
-    Text& text = texts.at(prompt);
-    text.tokens.push_back(token);
-    const std::string settled = text.stream.settled(text.tokens);
-    if (settled.size() <= text.shown) return;
-    options.on_piece(prompt, rest(settled, text.shown));
-    text.shown = settled.size();
-  }
-
-  void deliver(int64_t prompt, const std::vector<std::vector<int32_t>>& sequences) {
-    const auto ended = texts.extract(prompt);
-    const Text& text = ended.mapped();
-    std::vector<GeneratedText> found;
-    for (const auto& tokens : sequences) found.push_back({text.stream.text(tokens), tokens});
-    if (options.on_piece && options.generation.num_beams == 1 && found[0].text.size() > text.shown)
-      options.on_piece(prompt, rest(found[0].text, text.shown));
-    if (options.on_text) options.on_text(prompt, text.prompt, found);
-  }
-
-  // A prompt that is being continued.
-  struct Text {
-    std::string prompt;
-    serve::TextStream stream;
-    std::vector<int32_t> tokens = {};  // of the first continuation
-    size_t shown = 0;                  // the number of bytes of its text that were passed to on_piece
-  };
-
-  TextGeneratorOptions options;
-  serve::ServedModel served;
-  std::map<int64_t, Text> texts;
-  int64_t added = 0;
-  generate::Generator generator;
-};
-
-TextGenerator::TextGenerator(const std::filesystem::path& folder, TextGeneratorOptions options,
-                             const ModelRegistry& models)
-    : state_(std::make_unique<State>(folder, std::move(options), models)) {}
-
-TextGenerator::~TextGenerator() = default;
-
-void TextGenerator::require(const std::string& text) const {
-  state_->generator.require_prompt(state_->prompt_ids(text));
+PipelineType text_generation_pipeline() {
+  return {.name = heads::causal_language_model,
+          .task = "text-generation",
+          .outputs = {"label", "pipeline"},
+          .options = {},
+          .make = make_pipeline<TextContinuation>};
 }
 
-void TextGenerator::add(const std::string& text) {
-  std::vector<int32_t> ids = state_->prompt_ids(text);
-  state_->generator.require_prompt(ids);
-  state_->texts.emplace(state_->added++, State::Text{text, serve::TextStream(state_->served.tokenizer, ids,
-                                                                             state_->options.stop)});
-  state_->generator.add(std::move(ids));
-}
-
-void TextGenerator::finish() { state_->generator.finish(); }
-
+}  // namespace serve
 }  // namespace stretto

@@ -1,9 +1,11 @@
 #include "stretto/tasks/causal_language_model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "stretto/base/error.h"
+#include "stretto/generate/text_writer.h"
 #include "stretto/model_config/heads.h"
 
 namespace stretto::tasks {
@@ -11,6 +13,8 @@ namespace {
 
 // Rows whose logits are in memory at a time during evaluation.
 constexpr int64_t rows_at_once = 256;
+
+constexpr int64_t most_sample_tokens = 64;
 
 // [N, 2] fp64: for each of the rows [N, H] the cross entropy of its label, and whether the label has the
 // largest logit.
@@ -34,6 +38,35 @@ CausalLanguageModel::CausalLanguageModel(const ModelConfig& config, uint64_t see
     : ModelModule(config, heads::causal_language_model, {}, seed, models) {
   if (net().capabilities().causal_decoder == nullptr)
     throw ConfigError("the model has a head for language modelling but is not a causal decoder");
+}
+
+void CausalLanguageModel::write_with(text::Tokenizer tokenizer, const std::vector<std::string>& texts,
+                                     const std::string& setting) {
+  tokenizer_ = std::move(tokenizer);
+  const generate::TextWriter writer(net(), *tokenizer_, {});
+  for (size_t i = 0; i < texts.size(); ++i) {
+    try {
+      writer.require(texts[i]);
+    } catch (const DataError& error) {
+      throw ConfigError("{}: text {}: {}", setting, i + 1, error.what());
+    }
+  }
+}
+
+std::vector<std::string> CausalLanguageModel::continue_texts(const std::vector<std::string>& texts,
+                                                             nn::Kernels kernels, bool same_passes) {
+  std::vector<std::string> continuations;
+  generate::TextWriter writer(
+      net(), *tokenizer_,
+      {.generation = {.max_new_tokens = most_sample_tokens},
+       .batch_size = std::max<int64_t>(1, std::ssize(texts)),
+       .on_text = [&](int64_t, const std::string&,
+                      const auto& found) { continuations.push_back(found.front().text); },
+       .same_passes = same_passes,
+       .kernels = kernels});
+  for (const std::string& text : texts) writer.add(text);
+  writer.finish();
+  return continuations;
 }
 
 Loss CausalLanguageModel::training_step(const Batch& batch, StepContext& context) {

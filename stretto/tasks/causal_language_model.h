@@ -1,6 +1,9 @@
 #pragma once
 
+#include <optional>
+
 #include "stretto/tasks/model_module.h"
+#include "stretto/text/tokenizer.h"
 
 namespace stretto::tasks {
 
@@ -15,6 +18,11 @@ class CausalLanguageModel : public ModelModule {
   // byte.
   void evaluate_on(double bytes_per_token) { bytes_per_token_ = bytes_per_token; }
 
+  // Allows continue_texts(), with the model's tokenizer. Throws ConfigError, which begins with `setting`, for
+  // texts that the model cannot continue.
+  void write_with(text::Tokenizer tokenizer, const std::vector<std::string>& texts,
+                  const std::string& setting);
+
   // The sum of the cross entropies of the predicted tokens, and their number.
   Loss training_step(const Batch& batch, StepContext& context) override;
 
@@ -25,9 +33,14 @@ class CausalLanguageModel : public ModelModule {
   // loss: nats per predicted token; perplexity; accuracy; bits_per_byte, if the bytes per token are known.
   Metrics metrics(const Predictions& predictions) const override;
 
+  // Takes the most probable tokens, at most 64. REQUIRES: write_with() was called.
+  std::vector<std::string> continue_texts(const std::vector<std::string>& texts, nn::Kernels kernels,
+                                          bool same_passes) override;
+
  private:
   const CausalDecoder& decoder() const { return *net().capabilities().causal_decoder; }
 
+  std::optional<text::Tokenizer> tokenizer_;
   double bytes_per_token_ = 0;
 };
 

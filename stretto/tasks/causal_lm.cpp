@@ -113,9 +113,8 @@ class CausalLm : public FineTuning<TextSource, TextBlocks, CausalLanguageModel> 
     is_test_ = arguments.is_trained;
     return std::make_unique<CausalLanguageModel>(arguments.model, arguments.seed, models_);
   }
-  void prepare(CausalLanguageModel&, const std::filesystem::path& tokenizer, const TextSource*) override {
-    tokenizer_path_ = tokenizer;
-  }
+  void prepare(CausalLanguageModel& module, const std::filesystem::path& tokenizer,
+               const TextSource* train) override;
   std::unique_ptr<TextBlocks> tokenize(const TextSource& source, const TextModel& model,
                                        const text::Tokenizer& tokenizer, bool is_scored) const override;
   void describe(const TextSource& source, const TextBlocks& dataset) const override;
@@ -153,6 +152,18 @@ CausalLm::TrainingFiles CausalLm::read_for_training() {
     files.validation->begin = files.train.end = 1 - *recipe_.data.validation_split;
   }
   return files;
+}
+
+void CausalLm::prepare(CausalLanguageModel& module, const std::filesystem::path& tokenizer,
+                       const TextSource* train) {
+  tokenizer_path_ = tokenizer;
+  if (train == nullptr || recipe_.evaluate.samples.empty()) return;
+  const std::string setting = recipe_.origins.label("evaluate.samples");
+  if (!device_.is_cpu()) {
+    throw ConfigError("{}: texts are written on CPUs only, and this run is on {}; remove it", setting,
+                      device_.str());
+  }
+  module.write_with(load_tokenizer(tokenizer), recipe_.evaluate.samples, setting);
 }
 
 std::shared_ptr<const CorpusBlocks> CausalLm::blocks_of(const std::shared_ptr<const Corpus>& corpus,

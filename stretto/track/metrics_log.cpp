@@ -8,9 +8,7 @@
 #include "stretto/base/metric_value.h"
 
 namespace stretto::track {
-namespace {
 
-// The records of a metrics file up to a step, without a truncated last line.
 std::string records_until(const std::filesystem::path& path, int64_t step) {
   std::string kept;
   each_json_line(read_if_exists(path), [&](std::string_view line, const auto& record) {
@@ -18,8 +16,6 @@ std::string records_until(const std::filesystem::path& path, int64_t step) {
   });
   return kept;
 }
-
-}  // namespace
 
 void MetricsLog::begin(const TrackedRun& run) {
   run_ = run;

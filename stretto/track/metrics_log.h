@@ -2,11 +2,15 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "stretto/base/file_writer.h"
 #include "stretto/track/tracker.h"
 
 namespace stretto::track {
+
+// The lines of a file of JSON records with a "step" up to that step, without a truncated last line.
+std::string records_until(const std::filesystem::path& path, int64_t step);
 
 // Writes metrics.jsonl, which every run has: one JSON object per line, in chronological order:
 //   {"step", "epoch", "time": seconds since 1970, NAME: VALUE, ...}

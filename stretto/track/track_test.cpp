@@ -13,6 +13,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/track/metrics_log.h"
 #include "stretto/track/progress.h"
+#include "stretto/track/text_log.h"
 
 namespace stretto::track {
 namespace {
@@ -123,6 +124,24 @@ TEST_F(MetricsLogTest, AFullDiskAtTheBeginLosesOnlyTheRecordsOfThatTime) {
 TEST_F(MetricsLogTest, ANewRunBeginsANewFile) {
   MetricsLog(path_).begin({0, 9, ""});
   EXPECT_EQ(read_file(path_), "");
+}
+
+// A run that returns to an earlier step records its texts once.
+TEST(TextLog, TextsOfLaterStepsAreDiscarded) {
+  const TempFolder folder;
+  const auto path = folder.path() / "texts.jsonl";
+  TextLog log(path);
+  log.begin({0, 9, ""});
+  EXPECT_FALSE(std::filesystem::exists(path));
+  log.write_text(1, "a", "x\n\xff");
+  log.write_text(2, "a", "y");
+  log.begin({1, 9, ""});
+  log.write_text(2, "a", "z");
+  EXPECT_EQ(
+      read_file(path),
+      "{\"step\":1,\"name\":\"a\",\"text\":\"x\\n\uFFFD\"}\n{\"step\":2,\"name\":\"a\",\"text\":\"z\"}\n");
+  log.begin({0, 9, ""});
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 }  // namespace

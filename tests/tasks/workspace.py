@@ -45,6 +45,11 @@ class Stretto:
             raise SystemExit(f"stretto {' '.join(map(str, arguments))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
         return done.stdout
 
+    def start(self, *arguments):
+        """A running process, whose output is read by the caller."""
+        return subprocess.Popen([self.program, *map(str, arguments)], cwd=self.folder, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, encoding="utf-8")
+
     def error(self, *arguments):
         done = subprocess.run([self.program, *map(str, arguments)], cwd=self.folder, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, encoding="utf-8")
@@ -90,6 +95,19 @@ def write_roberta(folder):
         {"model_type": "roberta", "vocab_size": len(vocabulary), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
          "intermediate_size": 48, "max_position_embeddings": 132, "type_vocab_size": 1, "pad_token_id": 1}))
 
+
+# Trains the decoder of write_model on texts of write_lines.
+CAUSAL_LM = """
+task: causal-lm
+model: {config: gpt2/config.json}
+tokenizer: {path: gpt2}
+data: {train: train.txt, validation: dev.txt, test: dev.txt}
+causal_lm: {document: line}
+training: {epochs: 2, global_batch_size: 8, device: cpu}
+optimizer: {type: AdamW, lr: 3.0e-3}
+checkpoint: {keep_last: 0}
+track: {progress: "off", log_every: 1}
+"""
 
 # Sizes of small decoders by model type.
 DECODERS = {"gpt2": {"n_layer": 2, "n_head": 4, "n_embd": 32, "n_positions": 48},

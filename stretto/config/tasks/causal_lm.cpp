@@ -55,6 +55,7 @@ TaskKind causal_lm_kind() {
           .check = check_causal_lm,
           .max_length = usual_block,
           .draws_validation = true,
+          .writes_texts = true,
           .reads_corpora = true};
 }
 

@@ -1,36 +1,25 @@
 #pragma once
 
-#include <filesystem>
 #include <string>
 
-#include "stretto/base/enum_names.h"
-#include "stretto/base/precision.h"
-#include "stretto/programs/arguments/checks.h"
-#include "stretto/programs/arguments/inference_options.h"
-#include "stretto/programs/arguments/input_arguments.h"
+#include "stretto/programs/arguments/inference_arguments.h"
 
 namespace stretto::arguments {
 
-// The arguments of `stretto predict`, which stretto-rank also parses. The defaults of empty ones depend on
-// the task.
-struct PredictArguments : InputArguments {
-  std::filesystem::path model;
+// The arguments of `stretto predict`. The defaults of empty ones depend on the task.
+struct PredictArguments : InferenceArguments {
+  PredictArguments() : InferenceArguments(32) {}
+
   bool split_into_words = false;
   std::string output = "label";
   std::string aggregation_strategy;
   std::string top_k;
   bool handle_impossible_answer = false;
-  std::string precision = "fp32";
-  int batch_size = 32;
-  bool allow_nonfinite = false;
 };
 
 inline void add_predict_arguments(CLI::App& verb, PredictArguments& arguments) {
-  verb.add_option("--model", arguments.model, "A model folder, such as RUN/model")
-      ->required()
-      ->type_name("FOLDER");
-  add_input_arguments(
-      verb, arguments,
+  add_model_and_inputs(
+      verb, arguments, "A model folder, such as RUN/model",
       "A text, in place of --input; may be repeated. Two texts of a pair, and a question and its context, "
       "are separated by a tab");
   verb.add_flag("--split-into-words", arguments.split_into_words,

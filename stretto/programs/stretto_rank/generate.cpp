@@ -1,10 +1,12 @@
-#include <deque>
-#include <iostream>
+#include <functional>
 #include <optional>
 
 #include "stretto/base/error.h"
-#include "stretto/base/strings.h"
-#include "stretto/programs/arguments/standard_output.h"
+#include "stretto/base/log.h"
+#include "stretto/base/process.h"
+#include "stretto/comm/job.h"
+#include "stretto/programs/stretto_rank/shared_prompts.h"
+#include "stretto/programs/stretto_rank/text_output.h"
 #include "stretto/programs/stretto_rank/text_source.h"
 #include "stretto/programs/stretto_rank/verbs.h"
 #include "stretto/serve/text_generator.h"
@@ -18,7 +20,7 @@ const OptionNames option_flags = {{"path", "--input"},
                                   {"InputFormat::json", "--input-format json"},
                                   {"InputFormat::jsonl", "--input-format jsonl"},
                                   {"allow_nonfinite", "--allow-nonfinite"},
-                                  {"stop", "--stop"},
+                                  {"stop_strings", "--stop"},
                                   {"max_new_tokens", "--max-new-tokens"},
                                   {"min_new_tokens", "--min-new-tokens"},
                                   {"num_beams", "--num-beams"},
@@ -29,6 +31,7 @@ const OptionNames option_flags = {{"path", "--input"},
                                   {"top_k", "--top-k"},
                                   {"top_p", "--top-p"},
                                   {"min_p", "--min-p"},
+                                  {"typical_p", "--typical-p"},
                                   {"seed", "--seed"},
                                   {"repetition_penalty", "--repetition-penalty"},
                                   {"no_repeat_ngram_size", "--no-repeat-ngram-size"},
@@ -50,6 +53,7 @@ GenerationOptions options_of(const std::filesystem::path& model,
   take(arguments.num_return_sequences, options.num_return_sequences);
   take(arguments.num_beams, options.num_beams);
   take(arguments.do_sample, options.do_sample);
+  if (!arguments.stop.empty()) options.stop_strings = arguments.stop;
   const auto take_if = [&](bool has_effect, const char* needed, const auto& given, auto& option,
                            const char* name) {
     if (take(given, option) && !has_effect)
@@ -60,6 +64,7 @@ GenerationOptions options_of(const std::filesystem::path& model,
   take_if(options.do_sample, sampling, arguments.top_k, options.top_k, "top_k");
   take_if(options.do_sample, sampling, arguments.top_p, options.top_p, "top_p");
   take_if(options.do_sample, sampling, arguments.min_p, options.min_p, "min_p");
+  take_if(options.do_sample, sampling, arguments.typical_p, options.typical_p, "typical_p");
   take_if(options.do_sample, sampling, arguments.seed, options.seed, "seed");
   const bool has_beams = options.num_beams != 1;
   const char* beams = "--num-beams of 2 or more";
@@ -70,77 +75,9 @@ GenerationOptions options_of(const std::filesystem::path& model,
   return options;
 }
 
-void print_json(const std::string& text, const std::vector<GeneratedText>& found) {
-  for (const GeneratedText& one : found) {
-    const nlohmann::ordered_json record = {
-        {"text", text}, {"generated_text", one.text}, {"token_ids", one.token_ids}};
-    std::cout << escape_controls(record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
-                                 ControlEscape::json)
-              << "\n";
-  }
-  arguments::flush_standard_output();
-}
-
-// Prints prompts and their continuations in the order of the prompts. The tokens of the first unfinished one
-// are printed as they arrive.
-class Terminal {
- public:
-  void begin(const std::string& prompt) {
-    shown_.push_back(prompt);
-    if (shown_.size() == 1) print(prompt);
-  }
-
-  void add(int64_t prompt, std::string_view piece) {
-    if (prompt == first_) return print(piece);
-    shown_[static_cast<size_t>(prompt - first_)] += piece;
-  }
-
-  // `streamed`: the first text was added piece by piece.
-  void end(const std::string& prompt, const std::vector<GeneratedText>& found, bool streamed) {
-    for (size_t i = 0; i < found.size(); ++i) {
-      if (i > 0) print(prompt);
-      if (i > 0 || !streamed) print(found[i].text);
-      print("\n");
-    }
-    shown_.pop_front();
-    ++first_;
-    if (!shown_.empty()) print(shown_.front());
-  }
-
- private:
-  static void print(std::string_view text) {
-    std::cout << escape_controls(text, ControlEscape::hexadecimal);
-    arguments::flush_standard_output();
-  }
-
-  std::deque<std::string> shown_;  // of prompts that have not ended: the text so far
-  int64_t first_ = 0;              // the prompt whose text is shown_.front(), which was printed
-};
-
-}  // namespace
-
-void generate(const arguments::GenerateArguments& arguments) {
-  const std::filesystem::path model = hub::resolve_model(arguments.model);
-  const TextSource source(arguments, option_flags);
-  Terminal terminal;
-  TextGeneratorOptions options = {.generation = options_of(model, arguments),
-                                  .stop = arguments.stop,
-                                  .batch_size = arguments.batch_size,
-                                  .dtype = compute_dtype(parse_precision(arguments.precision)),
-                                  .allow_nonfinite = arguments.allow_nonfinite,
-                                  .choose_matmul_libraries = true,
-                                  .names = option_flags};
-  const bool streams = options.generation.num_beams == 1;
-  if (arguments.json) {
-    options.on_text = [](int64_t, const std::string& text, const auto& found) { print_json(text, found); };
-  } else {
-    if (streams)
-      options.on_piece = [&](int64_t prompt, std::string_view piece) { terminal.add(prompt, piece); };
-    options.on_text = [&](int64_t, const std::string& text, const auto& found) {
-      terminal.end(text, found, streams);
-    };
-  }
-  TextGenerator generator(model, options);
+// Calls `use` with each prompt, and `finish` after the last one, or after those before an invalid one.
+void read_prompts(const TextSource& source, const TextGenerator& generator,
+                  const std::function<void(const std::string&)>& use, const std::function<void()>& finish) {
   try {
     source.read({.kind = InputKind::text, .names = option_flags},
                 [&](const PipelineInput& input, const std::string& place) {
@@ -149,14 +86,84 @@ void generate(const arguments::GenerateArguments& arguments) {
                   } catch (const DataError& error) {
                     throw DataError("{}: {}", place, error.what());
                   }
-                  if (!arguments.json) terminal.begin(input.text);
-                  generator.add(input.text);
+                  use(input.text);
                 });
   } catch (const DataError&) {
-    generator.finish();
+    finish();
     throw;
   }
-  generator.finish();
+  finish();
+}
+
+// Continues the texts of `source` one after the other, and prints tokens as they arrive.
+void generate_here(const arguments::GenerateArguments& arguments, const TextSource& source,
+                   const std::filesystem::path& model, TextWriterOptions options,
+                   const PipelineOptions& loading) {
+  end_output_on_signals(arguments.json);
+  TextOutput output(arguments.json);
+  const bool streams = options.generation.num_beams == 1 && !arguments.json;
+  if (streams) options.on_piece = [&](int64_t prompt, std::string_view piece) { output.add(prompt, piece); };
+  options.on_text = [&](int64_t, const std::string& text, const auto& found) {
+    output.end(text, found, streams);
+  };
+  TextGenerator generator(model, options, loading);
+  read_prompts(
+      source, generator,
+      [&](const std::string& text) {
+        output.begin(text);
+        generator.add(text);
+      },
+      [&] { generator.finish(); });
+}
+
+// Continues the texts that rank 0 reads on all ranks; rank 0 prints them.
+void generate_on_ranks(const arguments::GenerateArguments& arguments, const TextSource& source,
+                       const std::filesystem::path& model, TextWriterOptions options,
+                       PipelineOptions loading) {
+  const comm::Job job = comm::join_job("cpu", "generate");
+  log::set_rank(job.info.rank, /*prints_info=*/job.info.rank == 0);
+  loading.group = job.group.get();
+  TextOutput output(arguments.json);
+  std::vector<std::vector<GeneratedText>> results;
+  options.on_text = [&](int64_t, const std::string&, const auto& found) { results.push_back(found); };
+  TextGenerator generator(model, options, loading);
+  SharedPrompts prompts(
+      *job.group, arguments.batch_size,
+      [&](const std::vector<std::string>& texts, int64_t first, int64_t stride) {
+        for (size_t i = 0; i < texts.size(); ++i)
+          generator.add(texts[i], first + static_cast<int64_t>(i) * stride);
+        generator.finish();
+        return std::exchange(results, {});
+      },
+      [&](const std::string& text, const auto& found) {
+        output.begin(text);
+        output.end(text, found, /*streamed=*/false);
+      });
+  if (job.info.rank != 0) return prompts.serve();
+  try {
+    read_prompts(
+        source, generator, [&](const std::string& text) { prompts.add(text); }, [&] { prompts.finish(); });
+  } catch (...) {
+    prompts.end();
+    throw;
+  }
+  prompts.end();
+}
+
+}  // namespace
+
+void generate(const arguments::GenerateArguments& arguments) {
+  ignore_write_signals();
+  const std::filesystem::path model = hub::resolve_model(arguments.model);
+  const TextSource source(arguments, option_flags);
+  const TextWriterOptions options = {
+      .generation = options_of(model, arguments), .batch_size = arguments.batch_size, .names = option_flags};
+  const PipelineOptions loading = {.dtype = compute_dtype(parse_precision(arguments.precision)),
+                                   .allow_nonfinite = arguments.allow_nonfinite,
+                                   .choose_matmul_libraries = true,
+                                   .names = option_flags};
+  arguments.ranks > 1 ? generate_on_ranks(arguments, source, model, options, loading)
+                      : generate_here(arguments, source, model, options, loading);
 }
 
 }  // namespace stretto::rank

@@ -57,6 +57,14 @@ class Module {
   // "": no table. Called on rank 0 for evaluate.by_class.
   virtual std::string table(const Predictions& /*predictions*/) const { return ""; }
 
+  // Continues the texts of evaluate.samples, for recipes whose task has TaskKind::writes_texts; returns a
+  // continuation for each. Called on each rank under NoGradGuard, after an evaluation. `same_passes`: forward
+  // is collective, and all ranks, which get the same texts, must run it equally often.
+  virtual std::vector<std::string> continue_texts(const std::vector<std::string>& /*texts*/,
+                                                  nn::Kernels /*kernels*/, bool /*same_passes*/) {
+    return {};
+  }
+
   // Like validation_step, for Trainer::test(). The default calls validation_step.
   virtual Predictions test_step(const Batch& batch, StepContext& context) {
     return validation_step(batch, context);

@@ -31,9 +31,9 @@ bool RunFolder::holds_results() const {
 // files.
 void RunFolder::set_aside(bool keep) const {
   for (const char* name :
-       {"checkpoints", "metrics.jsonl", "metrics.csv", "progress.json", "tensorboard", "mlflow",
-        "dev_results.json", "test_results.json", "test_summary.json", "predictions.jsonl", "most_wrong.jsonl",
-        "report.html", "summary.json", "config.yaml", "model", "models"}) {
+       {"checkpoints", "metrics.jsonl", "metrics.csv", "texts.jsonl", "progress.json", "tensorboard",
+        "mlflow", "dev_results.json", "test_results.json", "test_summary.json", "predictions.jsonl",
+        "most_wrong.jsonl", "report.html", "summary.json", "config.yaml", "model", "models"}) {
     const std::filesystem::path file = path_ / name;
     if (!std::filesystem::exists(file)) continue;
     if (!keep) {

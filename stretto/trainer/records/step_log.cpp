@@ -1,9 +1,11 @@
 #include "stretto/trainer/records/step_log.h"
 
 #include "stretto/base/clock.h"
+#include "stretto/base/log.h"
 #include "stretto/track/progress.h"
 #include "stretto/track/registry.h"
 #include "stretto/track/status_file.h"
+#include "stretto/track/text_log.h"
 
 namespace stretto::trainer {
 
@@ -18,7 +20,10 @@ track::Trackers make_trackers(const Recipe& recipe, int rank,
   // metrics.jsonl comes first, because other trackers read records from it.
   std::vector<std::string> names = recipe.track.trackers;
   std::erase(names, "jsonl");
-  if (!recipe.training.fast_dev_run) names.insert(names.begin(), "jsonl");
+  if (!recipe.training.fast_dev_run) {
+    names.insert(names.begin(), "jsonl");
+    trackers.add(std::make_shared<track::TextLog>(recipe.output / "texts.jsonl"));
+  }
   for (const std::string& name : names) trackers.add(find_tracker(name).make(tracker_setup(recipe)));
   for (const auto& tracker : more) trackers.add(tracker);
   return trackers;
@@ -75,6 +80,15 @@ void StepLog::write(const StepReport& report, const LoggedMeans& logged) {
 void StepLog::write_evaluation(const StepReport& at, const Metrics& metrics) {
   const Record record = {at.step, at.epochs, true, {metrics.begin(), metrics.end()}};
   trackers_.write(record);
+}
+
+void StepLog::write_samples(int64_t step, const std::vector<std::string>& texts) {
+  for (size_t i = 0; i < texts.size(); ++i) {
+    // nlohmann::json quotes line ends and replaces bytes that are not UTF-8.
+    log::info("sample     {}",
+              nlohmann::json(texts[i]).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    trackers_.write_text(step, fmt::format("sample {}", i + 1), texts[i]);
+  }
 }
 
 void StepLog::pause() {

@@ -50,6 +50,9 @@ class StepLog {
   void write(const StepReport& report, const LoggedMeans& logged);
   void write_evaluation(const StepReport& at, const Metrics& metrics);
 
+  // Logs texts that the model has written, and passes them to the trackers.
+  void write_samples(int64_t step, const std::vector<std::string>& texts);
+
   // Excludes the time until the next step (evaluation, saving) from the throughput.
   void pause();
 

@@ -8,6 +8,7 @@
 #include "stretto/base/metric_value.h"
 #include "stretto/base/number_text.h"
 #include "stretto/data/identity.h"
+#include "stretto/tensor/autocast.h"
 #include "stretto/trainer/run/evaluate.h"
 #include "stretto/trainer/run/session.h"
 
@@ -59,6 +60,36 @@ Metrics Evaluator::measure(const std::string& set, const data::Dataset& samples)
   return named;
 }
 
+// Continues the texts of evaluate.samples. The ranks share them, unless they must run forward equally often:
+// then each continues all.
+std::vector<std::string> Evaluator::write_samples() {
+  const std::vector<std::string>& texts = recipe_.evaluate.samples;
+  if (texts.empty()) return {};
+  session_.engine.weights().catch_up();
+  const parallel::AveragedWeights average = session_.engine.weights().averaged(recipe_.ema.evaluate);
+  const at::NoGradGuard no_grad;
+  std::optional<Autocast> autocast;
+  if (session_.compute.autocast) autocast.emplace(session_.device.type(), *session_.compute.autocast);
+  session_.module.root().eval();
+  Group& group = session_.mesh.group(Axes::data);
+  const bool together = session_.engine.facts().passes_are_collective;
+  const size_t first = together ? 0 : static_cast<size_t>(group.rank());
+  const size_t stride = together ? 1 : static_cast<size_t>(group.size());
+  std::vector<std::string> own;
+  for (size_t i = first; i < texts.size(); i += stride) own.push_back(texts[i]);
+  const auto continuations =
+      session_.module.continue_texts(own, nn::parse_kernels(recipe_.training.kernels), together);
+  session_.module.root().train();
+  const auto bytes = nlohmann::json::to_cbor(continuations);
+  const auto gathered = group.all_gather_bytes({bytes.begin(), bytes.end()});
+  std::vector<std::string> written;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto of_rank = nlohmann::json::from_cbor(gathered[together ? 0 : i % stride]);
+    written.push_back(texts[i] + of_rank.at(i / stride).get<std::string>());
+  }
+  return written;
+}
+
 Metrics Evaluator::evaluate(int64_t step, const std::string& may_be_nonfinite) {
   Metrics metrics;
   std::string tables;
@@ -74,6 +105,7 @@ Metrics Evaluator::evaluate(int64_t step, const std::string& may_be_nonfinite) {
         "step {}: the evaluation's {} ({}) is not finite: the weights overflowed. Lower optimizer.lr or set training.max_grad_norm",
         step, name, number_text(value));
   }
+  written_ = write_samples();
   if (step > 0) ++done_;
   every_.restart();
   return metrics;

@@ -36,6 +36,9 @@ class Evaluator {
   // the metric `may_be_nonfinite`. Collective.
   Metrics evaluate(int64_t step, const std::string& may_be_nonfinite = "");
 
+  // The texts of evaluate.samples and their continuations at the last evaluate(), on rank 0.
+  const std::vector<std::string>& samples() const { return written_; }
+
   // The tables of the last evaluate(), with evaluate.by_class on rank 0; else "".
   const std::string& table() const { return table_; }
 
@@ -58,6 +61,7 @@ class Evaluator {
   Samples limit(const std::string& set, const data::Dataset& all) const;
   void require_same_data(const std::string& set, const nlohmann::json& saved) const;
   Metrics measure(const std::string& set, const data::Dataset& samples);
+  std::vector<std::string> write_samples();
 
   const Recipe& recipe_;
   Session& session_;
@@ -67,6 +71,7 @@ class Evaluator {
   // identifies the sets of the resumed checkpoint
   nlohmann::json evaluated_before_ = nlohmann::json::object();
   std::string table_;
+  std::vector<std::string> written_;
 };
 
 // "accuracy 0.9312 | loss 0.2044"

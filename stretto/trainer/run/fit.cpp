@@ -202,6 +202,7 @@ void Fit::evaluate_model(const StepReport& report) {
   const bool due = models_.improve(metrics, watched["train_loss"], report);
   log::info("{} | {}{}", place_of(report), one_line(metrics), models_.is_due() ? " | best so far, kept" : "");
   if (!evaluator_.table().empty()) log::info("{}", evaluator_.table());
+  step_log_.write_samples(report.step, evaluator_.samples());
   save_models(due);
   auto& schedule = *session_->schedule;
   if (const auto loss = metrics.find("loss"); loss != metrics.end()) schedule.observe_loss(loss->second);

@@ -1,4 +1,4 @@
-#include "stretto/serve/text_stream.h"
+#include "stretto/generate/text_stream.h"
 
 #include <filesystem>
 
@@ -7,7 +7,7 @@
 
 #include "stretto/base/utf8.h"
 
-namespace stretto::serve {
+namespace stretto::generate {
 namespace {
 
 const std::filesystem::path tokenizers = std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/tokenizer";
@@ -68,4 +68,4 @@ TEST(TextStream, TextsEndBeforeStopStrings) {
 }
 
 }  // namespace
-}  // namespace stretto::serve
+}  // namespace stretto::generate

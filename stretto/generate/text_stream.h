@@ -7,7 +7,7 @@
 
 #include "stretto/text/tokenizer.h"
 
-namespace stretto::serve {
+namespace stretto::generate {
 
 // Decodes the text that a model adds to a prompt while its tokens arrive.
 class TextStream {
@@ -38,4 +38,4 @@ class TextStream {
   std::vector<std::string> stop_;
 };
 
-}  // namespace stretto::serve
+}  // namespace stretto::generate

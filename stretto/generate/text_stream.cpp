@@ -1,8 +1,8 @@
-#include "stretto/serve/text_stream.h"
+#include "stretto/generate/text_stream.h"
 
 #include <algorithm>
 
-namespace stretto::serve {
+namespace stretto::generate {
 namespace {
 
 // U+FFFD, which replaces bytes that are not a character
@@ -56,4 +56,4 @@ std::string TextStream::settled(std::span<const int32_t> new_tokens) const {
   return shown;
 }
 
-}  // namespace stretto::serve
+}  // namespace stretto::generate

@@ -1,0 +1,132 @@
+#include "stretto/generate/text_writer.h"
+
+#include <algorithm>
+#include <map>
+
+#include "stretto/base/error.h"
+#include "stretto/generate/generator.h"
+#include "stretto/generate/text_stream.h"
+
+namespace stretto::generate {
+namespace {
+
+// Returns the text after its first `shown` bytes, from the beginning of a character: a later token can change
+// how preceding invalid bytes are decoded.
+std::string_view rest(std::string_view text, size_t shown) {
+  while (shown < text.size() && (static_cast<unsigned char>(text[shown]) & 0xC0) == 0x80) ++shown;
+  return text.substr(shown);
+}
+
+TextWriterOptions checked(TextWriterOptions options, const text::Tokenizer& tokenizer) {
+  if (options.generation.eos_token_id.empty()) {
+    if (const auto end = tokenizer.eos_id()) options.generation.eos_token_id = {*end};
+  }
+  return options;
+}
+
+}  // namespace
+
+struct TextWriter::State {
+  State(const TextModel& model, const text::Tokenizer& the_tokenizer, TextWriterOptions given)
+      : options(checked(std::move(given), the_tokenizer)),
+        tokenizer(the_tokenizer),
+        generator(parts_of(model)) {}
+
+  GeneratorParts parts_of(const TextModel& model) {
+    SearchEvents events;
+    if (!options.generation.stop_strings.empty() && !options.same_passes) {
+      events.is_end = [this](int64_t prompt, const std::vector<int32_t>& tokens) {
+        return texts.at(prompt).stream.is_stopped(tokens);
+      };
+    }
+    if (options.on_piece) {
+      events.on_token = [this](int64_t prompt, int64_t sequence, int32_t token) {
+        if (sequence == 0) show(prompt, token);
+      };
+    }
+    GenerationOptions generation = options.generation;
+    if (options.same_passes) generation.eos_token_id.clear();
+    return {
+        .model = model,
+        .options = std::move(generation),
+        .batch_size = options.batch_size,
+        .events = std::move(events),
+        .on_generated = [this](int64_t prompt,
+                               const std::vector<std::vector<int32_t>>& tokens) { deliver(prompt, tokens); },
+        .kernels = options.kernels,
+        .names = options.names};
+  }
+
+  // The tokens up to the first end token.
+  std::vector<int32_t> until_end(std::vector<int32_t> tokens) const {
+    const auto end = std::ranges::find_first_of(tokens, options.generation.eos_token_id);
+    if (end != tokens.end()) tokens.erase(end + 1, tokens.end());
+    return tokens;
+  }
+
+  // The tokens that the template adds after a text are omitted, since the text continues.
+  std::vector<int32_t> prompt_ids(const std::string& text) const {
+    std::vector<int32_t> ids = tokenizer.encode(text).ids;
+    ids.resize(ids.size() - tokenizer.template_ids().after.size());
+    return ids;
+  }
+
+  void show(int64_t prompt, int32_t token) {
+    Text& text = texts.at(prompt);
+    text.tokens.push_back(token);
+    const std::string settled = text.stream.settled(text.tokens);
+    if (settled.size() <= text.shown) return;
+    options.on_piece(prompt, rest(settled, text.shown));
+    text.shown = settled.size();
+  }
+
+  void deliver(int64_t prompt, const std::vector<std::vector<int32_t>>& sequences) {
+    const auto ended = texts.extract(prompt);
+    const Text& text = ended.mapped();
+    std::vector<GeneratedText> found;
+    for (const auto& sequence : sequences) {
+      const auto tokens = until_end(sequence);
+      found.push_back({text.stream.text(tokens), tokens});
+    }
+    if (options.on_piece && options.generation.num_beams == 1 && found[0].text.size() > text.shown)
+      options.on_piece(prompt, rest(found[0].text, text.shown));
+    if (options.on_text) options.on_text(prompt, text.prompt, found);
+  }
+
+  // A prompt that is being continued.
+  struct Text {
+    std::string prompt;
+    TextStream stream;
+    std::vector<int32_t> tokens = {};  // of the first continuation
+    size_t shown = 0;                  // the number of bytes of its text that were passed to on_piece
+  };
+
+  TextWriterOptions options;
+  const text::Tokenizer& tokenizer;
+  std::map<int64_t, Text> texts;
+  int64_t next = 0;
+  Generator generator;
+};
+
+TextWriter::TextWriter(const TextModel& model, const text::Tokenizer& tokenizer, TextWriterOptions options)
+    : state_(std::make_unique<State>(model, tokenizer, std::move(options))) {}
+
+TextWriter::~TextWriter() = default;
+
+void TextWriter::require(const std::string& text) const {
+  state_->generator.require_prompt(state_->prompt_ids(text));
+}
+
+void TextWriter::add(const std::string& text, std::optional<int64_t> number) {
+  std::vector<int32_t> ids = state_->prompt_ids(text);
+  state_->generator.require_prompt(ids);
+  const int64_t index = number.value_or(state_->next);
+  state_->next = index + 1;
+  state_->texts.emplace(
+      index, State::Text{text, TextStream(state_->tokenizer, ids, state_->options.generation.stop_strings)});
+  state_->generator.add(std::move(ids), index);
+}
+
+void TextWriter::finish() { state_->generator.finish(); }
+
+}  // namespace stretto::generate
