@@ -44,10 +44,8 @@ std::string type_of(const ModelJson& model) {
   return type;
 }
 
-// `message`: of an error in the section, which begins with its name and the key.
-[[noreturn]] void throw_with_place(const settings::Origins& origins, const std::string& message) {
-  const std::string prefix = section_name + ": ";
-  const std::string text = message.starts_with(prefix) ? message.substr(prefix.size()) : message;
+// `text`: of an error in the section; it begins with the key.
+[[noreturn]] void throw_with_place(const settings::Origins& origins, const std::string& text) {
   const auto end =
       std::ranges::find_if(text, [](unsigned char c) { return std::isalnum(c) == 0 && c != '_'; });
   const std::string key = section_name + "." + std::string(text.begin(), end);
@@ -71,9 +69,19 @@ ModelJson read_model_json(const ModelConfig& model) {
   return read;
 }
 
-void check_model_section(const Recipe& recipe) {
-  const settings::Origins& origins = recipe.origins;
+void with_section_places(const settings::Origins& origins, const std::function<void()>& use) {
+  const std::string prefix = section_name + ": ";
   try {
+    use();
+  } catch (const ConfigError& error) {
+    const std::string message = error.what();
+    if (!message.starts_with(prefix)) throw;
+    throw_with_place(origins, message.substr(prefix.size()));
+  }
+}
+
+void check_model_section(const Recipe& recipe) {
+  with_section_places(recipe.origins, [&] {
     const ModelJson model = read_model_json(recipe.model);
     const std::string type = type_of(model);
     const auto outline = outline_of(model.json, model.name, task_kind(recipe).head);
@@ -81,9 +89,7 @@ void check_model_section(const Recipe& recipe) {
       throw ConfigError("{}: model_type: a {} is not for the task {}, but for causal-lm", model.name, type,
                         recipe.task);
     }
-  } catch (const ConfigError& error) {
-    throw_with_place(origins, error.what());
-  }
+  });
 }
 
 }  // namespace stretto

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -18,6 +19,10 @@ struct ModelJson {
 // with model.type as its model_type. Throws ConfigError, DataError or IoError for a file that cannot be read,
 // and ConfigError where model.type differs from the model_type. REQUIRES: model.path or model.config is set.
 ModelJson read_model_json(const ModelConfig& model);
+
+// Calls use(), which makes a model of read_model_json(). Its ConfigErrors on the section model.config begin
+// with the position of the key in the recipe.
+void with_section_places(const settings::Origins& origins, const std::function<void()>& use);
 
 // Checks model.config where it is a section: its keys, their types and values, for a model with the task's
 // head. Throws ConfigError that begins with the position of the key in the recipe.

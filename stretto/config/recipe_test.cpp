@@ -531,6 +531,14 @@ TEST(ModelSection, MistakesHaveThePositionOfTheirKey) {
   refuses(
       llama + "    hidden_size: 64\n    num_attention_heads: 3\n",
       "r.yaml:5:18: model.config.hidden_size (64) must be a multiple of num_attention_heads (3) without head_dim");
+  refuses(llama + "    num_hidden_layers: 10000\n",
+          "r.yaml:5:24: model.config.num_hidden_layers: found 10000; expected an integer from 0 to 1000");
+  refuses(llama + "    hidden_size:\n    num_hidden_layers: 2\n",
+          "r.yaml:5:5: model.config.hidden_size: the value is empty; give one or remove the line");
+  refuses(llama + "    hidden_size: null\n",
+          "r.yaml:5:18: model.config.hidden_size: the value is null; give one, or remove the key for that of "
+          "transformers");
+  EXPECT_NO_THROW(check_model_section(small_model(llama + "    head_dim: null\n")));
   refuses(llama + "    rope_scaling: {rope_type: linear}\n",
           "r.yaml:5:19: model.config.rope_scaling: factor is missing");
   refuses(

@@ -48,11 +48,12 @@ const std::vector<ConfigField<Gpt2Config>>& gpt2_aliases() {
 }
 
 // The keys that from_json reads, those of a classification head, and a former name of n_positions.
-std::vector<std::string> known_keys() {
-  return keys_of(
-      gpt2_fields(),
-      keys_of(gpt2_aliases(), {"n_inner", "n_ctx", "add_cross_attention", "summary_type", "summary_use_proj",
-                               "summary_activation", "summary_proj_to_labels", "summary_first_dropout"}));
+KnownKeys known_keys() {
+  return {.all = keys_of(gpt2_fields(),
+                         keys_of(gpt2_aliases(), {"n_inner", "n_ctx", "add_cross_attention", "summary_type",
+                                                  "summary_use_proj", "summary_activation",
+                                                  "summary_proj_to_labels", "summary_first_dropout"})),
+          .nullable = {"n_inner", "n_ctx", "summary_activation"}};
 }
 
 }  // namespace
@@ -70,7 +71,7 @@ Gpt2Config Gpt2Config::from_json(const nlohmann::json& json, const std::string& 
   field.require("add_cross_attention", false);
   field.require("quantization_config", nullptr);
   Gpt2Config config;
-  refuse_unknown_keys(json, source, "gpt2", known_keys());
+  check_keys(json, source, "gpt2", known_keys());
   read_fields(gpt2_aliases(), field, config);
   read_fields(gpt2_fields(), field, config);
   inner_field.read(field, config);
@@ -100,7 +101,7 @@ std::optional<ModelOutline> Gpt2Config::outline(std::string_view head) const {
     outline.add(name + ".bias", {out});
   };
   const int64_t of_head = vocab_size * n_embd;
-  outline.add("transformer.wte.weight", {vocab_size, n_embd}, tie_word_embeddings ? of_head : 0);
+  outline.table("transformer.wte", vocab_size, n_embd, tie_word_embeddings ? of_head : 0);
   outline.table("transformer.wpe", n_positions, n_embd);
   for (int64_t i = 0; i < n_layer; ++i) {
     const std::string layer = fmt::format("transformer.h.{}", i);

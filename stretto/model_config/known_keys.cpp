@@ -32,14 +32,23 @@ bool is_empty(const nlohmann::json& value) {
   return value.is_null() || (value.is_structured() && value.empty());
 }
 
+bool contains(const std::vector<std::string>& keys, const std::string& key) {
+  return std::ranges::find(keys, key) != keys.end();
+}
+
 }  // namespace
 
-void refuse_unknown_keys(const nlohmann::json& json, const std::string& source, const std::string& model_type,
-                         std::vector<std::string> known) {
-  known.insert(known.end(), keys_without_effect.begin(), keys_without_effect.end());
+void check_keys(const nlohmann::json& json, const std::string& source, const std::string& model_type,
+                KnownKeys known) {
+  for (const std::string& key : known.all) {
+    if (!json.contains(key) || !json.at(key).is_null() || contains(known.nullable, key)) continue;
+    throw ConfigError("{}: {}: the value is null; give one, or remove the key for that of transformers",
+                      source, key);
+  }
+  known.all.insert(known.all.end(), keys_without_effect.begin(), keys_without_effect.end());
   for (const auto& [key, value] : json.items()) {
-    if (key.starts_with('_') || is_empty(value) || std::ranges::find(known, key) != known.end()) continue;
-    const std::string hint = did_you_mean(key, known);
+    if (key.starts_with('_') || is_empty(value) || contains(known.all, key)) continue;
+    const std::string hint = did_you_mean(key, known.all);
     if (value == false && hint.empty()) continue;
     throw ConfigError(
         "{}: {}: a model of type {} has no such key, and it may change what the model computes; remove it if it does not{}",

@@ -69,21 +69,19 @@ const ConfigField<LlamaConfig> attention_bias_field = {"attention_bias", &LlamaC
 const ConfigField<LlamaConfig> mlp_bias_field = {"mlp_bias", &LlamaConfig::mlp_bias};
 
 // The keys that from_json reads. pretraining_tp is known too: it splits matmuls, which only changes rounding.
-std::vector<std::string> known_keys(const LlamaVariant& variant) {
-  std::vector<std::string> further = {"num_key_value_heads",
-                                      "head_dim",
-                                      "attention_bias",
-                                      "mlp_bias",
-                                      "pretraining_tp",
-                                      "sliding_window",
-                                      "rope_theta",
-                                      "rope_scaling",
-                                      "rope_parameters",
-                                      "partial_rotary_factor",
-                                      "original_max_position_embeddings"};
-  if (variant.window == Window::some_layers)
-    further.insert(further.end(), {"use_sliding_window", "max_window_layers", "layer_types"});
-  return keys_of(llama_fields(), std::move(further));
+KnownKeys known_keys(const LlamaVariant& variant) {
+  KnownKeys known = {
+      .all = keys_of(llama_fields(), {"attention_bias", "mlp_bias", "rope_theta"}),
+      .nullable = {"num_key_value_heads", "pretraining_tp", "sliding_window", "rope_scaling",
+                   "rope_parameters", "partial_rotary_factor", "original_max_position_embeddings"}};
+  if (variant.window == Window::some_layers) {
+    known.all.insert(known.all.end(), {"use_sliding_window", "max_window_layers"});
+    known.nullable.emplace_back("layer_types");
+  }
+  (variant.head_dim > 0 ? known.all : known.nullable).emplace_back("head_dim");
+  known.all.insert(known.all.end(), known.nullable.begin(), known.nullable.end());
+  known.nullable.emplace_back("attention_dropout");
+  return known;
 }
 
 bool is_null(const nlohmann::json& json, const char* key) {
@@ -205,7 +203,7 @@ LlamaConfig LlamaConfig::from_json(const nlohmann::json& json, const std::string
   field.require("quantization_config", nullptr);
   if (!variant.reads_attention_bias) field.require("attention_bias", false);
   if (!variant.reads_mlp_bias) field.require("mlp_bias", false);
-  refuse_unknown_keys(json, source, config.model_type, known_keys(variant));
+  check_keys(json, source, config.model_type, known_keys(variant));
   config.vocab_size = variant.vocab_size;
   config.intermediate_size = variant.intermediate_size;
   config.max_position_embeddings = variant.max_position_embeddings;
@@ -244,7 +242,7 @@ std::optional<ModelOutline> LlamaConfig::outline(std::string_view head) const {
   const auto norm = [&](const std::string& name, int64_t width) { outline.add(name + ".weight", {width}); };
   const int64_t width = hidden_size, rows = num_attention_heads * head_dim,
                 key_rows = num_key_value_heads * head_dim, of_head = vocab_size * width;
-  outline.add("model.embed_tokens.weight", {vocab_size, width}, tie_word_embeddings ? of_head : 0);
+  outline.table("model.embed_tokens", vocab_size, width, tie_word_embeddings ? of_head : 0);
   for (int64_t i = 0; i < num_hidden_layers; ++i) {
     const std::string layer = fmt::format("model.layers.{}", i);
     outline.begin_block(layer);

@@ -48,6 +48,12 @@ int64_t ModelOutline::products() const {
   return sum;
 }
 
+int64_t ModelOutline::elements_without_tables() const {
+  int64_t sum = 0;
+  for (const OutlineParameter& parameter : parameters_) sum += parameter.is_table ? 0 : parameter.elements();
+  return sum;
+}
+
 void ModelOutline::add(std::string name, std::vector<int64_t> shape, int64_t products) {
   parameters_.push_back(
       {.name = std::move(name), .shape = std::move(shape), .block = block_, .products = products});
@@ -63,8 +69,9 @@ void ModelOutline::norm(const std::string& name, int64_t width) {
   add(name + ".bias", {width});
 }
 
-void ModelOutline::table(const std::string& name, int64_t rows, int64_t width) {
-  add(name + ".weight", {rows, width});
+void ModelOutline::table(const std::string& name, int64_t rows, int64_t width, int64_t products) {
+  add(name + ".weight", {rows, width}, products);
+  parameters_.back().is_table = true;
 }
 
 void ModelOutline::add_part(const std::string& prefix, ModelOutline part) {

@@ -17,6 +17,7 @@ struct OutlineParameter {
   std::string block;     // the transformer layer or embeddings that contain it; "": outside these
   int64_t products = 0;  // multiply-adds of a forward per row of the layer's input
   bool trainable = true;
+  bool is_table = false;  // of embeddings; a head that shares it is not a separate parameter
   int64_t elements() const;
 };
 
@@ -31,6 +32,7 @@ class ModelOutline {
   // (parallel/arena.h).
   std::vector<int64_t> trainable_blocks() const;
   int64_t products() const;  // the sum of its parameters'
+  int64_t elements_without_tables() const;
 
   // The layers of an encoder and the width of their states, for a model that reads them; 0 for other models.
   int64_t layers = 0, width = 0;
@@ -40,7 +42,8 @@ class ModelOutline {
   void add(std::string name, std::vector<int64_t> shape, int64_t products = 0);
   void linear(const std::string& name, int64_t in, int64_t out);  // weight [out, in] and bias
   void norm(const std::string& name, int64_t width);              // weight and bias
-  void table(const std::string& name, int64_t rows, int64_t width);
+  // The weight [rows, width] of an embedding; `products`: those of a head that shares it.
+  void table(const std::string& name, int64_t rows, int64_t width, int64_t products = 0);
   // The parameters of `part` under names that begin with `prefix` ("transformer.").
   void add_part(const std::string& prefix, ModelOutline part);
   void freeze() {

@@ -7,6 +7,7 @@
 #include "stretto/model_config/heads.h"
 #include "stretto/models/registry.h"
 #include "stretto/nn/block_observer.h"
+#include "stretto/nn/layers.h"
 
 // The outline of each family is the list of its module's parameters.
 namespace stretto {
@@ -17,8 +18,9 @@ using ::testing::ElementsAreArray;
 const std::filesystem::path golden = std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden";
 
 std::string line(const std::string& name, const std::vector<int64_t>& shape, const std::string& block,
-                 bool trainable) {
-  return fmt::format("{} [{}] in \"{}\"{}", name, fmt::join(shape, ", "), block, trainable ? "" : ", frozen");
+                 bool trainable, bool is_table) {
+  return fmt::format("{} [{}] in \"{}\"{}{}", name, fmt::join(shape, ", "), block,
+                     trainable ? "" : ", frozen", is_table ? ", a table" : "");
 }
 
 // `prefix`: the module's path and a dot, or "" for the root.
@@ -27,8 +29,8 @@ void describe_module(const torch::nn::Module& module, const std::string& prefix,
   if (dynamic_cast<const nn::Block*>(&module) != nullptr)
     block = prefix.substr(0, prefix.size() - !prefix.empty());
   for (const auto& item : module.named_parameters(/*recurse=*/false))
-    lines.push_back(
-        line(prefix + item.key(), item.value().sizes().vec(), block, item.value().requires_grad()));
+    lines.push_back(line(prefix + item.key(), item.value().sizes().vec(), block, item.value().requires_grad(),
+                         dynamic_cast<const nn::Embedding*>(&module) != nullptr));
   for (const auto& child : module.named_children())
     describe_module(*child.value(), prefix + child.key() + ".", block, lines);
 }
@@ -36,7 +38,8 @@ void describe_module(const torch::nn::Module& module, const std::string& prefix,
 std::vector<std::string> describe_outline(const ModelOutline& outline) {
   std::vector<std::string> lines;
   for (const OutlineParameter& parameter : outline.parameters())
-    lines.push_back(line(parameter.name, parameter.shape, parameter.block, parameter.trainable));
+    lines.push_back(
+        line(parameter.name, parameter.shape, parameter.block, parameter.trainable, parameter.is_table));
   return lines;
 }
 
@@ -113,6 +116,18 @@ TEST(Outlines, AreUnknownForOtherFamiliesAndHeads) {
   nlohmann::json unknown = bert;
   unknown["model_type"] = "t5";
   EXPECT_FALSE(outline_of(unknown, "config.json", heads::hidden_states));
+}
+
+// The estimate of transformers' Trainer, 6 operations per token and parameter outside of embedding tables.
+TEST(Outlines, CountTheParametersOutsideOfTables) {
+  const nlohmann::json wanted = read_config_json(golden / "trainer/keys.json");
+  for (const bool tied : {true, false}) {
+    nlohmann::json config = wanted.at("sizes");
+    config.update({{"model_type", "gpt2"}, {"tie_word_embeddings", tied}});
+    const auto outline = outline_of(config, "config.json", heads::causal_language_model);
+    EXPECT_EQ(6 * wanted.at("tokens").get<int64_t>() * outline->elements_without_tables(),
+              wanted.at("total_flos").at(tied ? "tied" : "untied").get<double>());
+  }
 }
 
 // A Linear performs in * out multiply-adds per row, with or without a bias; tables and norms perform none.

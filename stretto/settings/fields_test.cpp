@@ -146,6 +146,15 @@ TEST(Fields, AFileOrItsContent) {
   EXPECT_EQ(to_yaml(fields),
             "config: {layers: 3, rate: 1.0e-05, act: silu, name: \"3\", \"no\": null, tied: false, "
             "rope: {factor: 2.0, sizes: [1, 2.5]}, heads: 4}\n");
+  const auto refuses = [](const std::string& text, const std::string& message) {
+    WithFile unread;
+    EXPECT_THAT([&] { read_fields(fields_of(unread), parse_yaml(text, "r.yaml")); },
+                ThrowsMessage<ConfigError>(message));
+  };
+  refuses("config:\n  layers:\n",
+          "r.yaml:2:3: config.layers: the value is empty; give one or remove the line");
+  refuses("config: {rope: {factor: }}",
+          "r.yaml:1:17: config.rope.factor: the value is empty; give one or remove the line");
   WithFile again;
   read_fields(fields_of(again), parse_yaml(to_yaml(fields), "again.yaml"));
   EXPECT_EQ(again.config, read.config);

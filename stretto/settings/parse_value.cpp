@@ -145,6 +145,10 @@ nlohmann::ordered_json json_scalar(const YamlNode& node) {
 // `path`: the dotted name of `node`, for messages.
 nlohmann::ordered_json json_of(const YamlNode& node, const std::string& path) {
   nlohmann::ordered_json json;
+  if (node.is_empty) {
+    throw ConfigError("{}: {}: the value is empty; give one or remove the line",
+                      node.key_place.empty() ? node.place : node.key_place, path);
+  }
   if (node.kind == YamlNode::Kind::scalar) return with_place(node, path, [&] { return json_scalar(node); });
   if (node.kind == YamlNode::Kind::sequence) {
     json = nlohmann::ordered_json::array();

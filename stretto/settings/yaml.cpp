@@ -1,5 +1,6 @@
 #include "stretto/settings/yaml.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -16,10 +17,27 @@ namespace {
 constexpr size_t max_bytes = 1 << 20;
 constexpr size_t max_depth = 32;
 
+// The rest of `text` from `mark` on. yaml-cpp's positions are in bytes, without a byte order mark.
+std::string_view text_from(std::string_view text, const YAML::Mark& mark) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  return text.substr(std::min(static_cast<size_t>(mark.pos), text.size()));
+}
+
+// Whether `text` begins with one of YAML's words for null.
+bool begins_with_null(std::string_view text) {
+  for (const std::string_view word : {"null", "Null", "NULL", "~"}) {
+    if (!text.starts_with(word)) continue;
+    const std::string_view rest = text.substr(word.size());
+    if (rest.empty() || std::string_view(" \t\r\n,]}#").find(rest.front()) != std::string_view::npos)
+      return true;
+  }
+  return false;
+}
+
 // Builds the tree from yaml-cpp's events, so that limits are enforced while parsing.
 class TreeBuilder : public YAML::EventHandler {
  public:
-  explicit TreeBuilder(std::string name) : name_(std::move(name)) {}
+  TreeBuilder(std::string_view text, std::string name) : text_(text), name_(std::move(name)) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ > 1)
@@ -27,7 +45,12 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void OnDocumentEnd() override {}
 
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { add(node(YamlNode::Kind::null, mark)); }
+  // For an empty value, `mark` is that of the next token.
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override {
+    YamlNode null = node(YamlNode::Kind::null, mark);
+    null.is_empty = !begins_with_null(text_from(text_, mark));
+    add(std::move(null));
+  }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
     throw ConfigError("{}: aliases (*name) are not supported; write the value out", place(mark));
@@ -119,6 +142,7 @@ class TreeBuilder : public YAML::EventHandler {
     mapping.key = std::move(key);
   }
 
+  std::string_view text_;
   std::string name_;
   int documents_ = 0;
   std::vector<Open> open_;
@@ -157,16 +181,14 @@ void refuse_tab_indentation(const std::string& text, const std::string& name) {
 
 // yaml-cpp accepts a quote that is not closed at the end of the file.
 bool is_closed_quote(const std::string& text, const YAML::Mark& mark) {
-  size_t begin = 0;
-  for (int line = 0; line < mark.line; ++line) begin = text.find('\n', begin) + 1;
-  begin += static_cast<size_t>(mark.column);
-  if (begin >= text.size() || (text[begin] != '"' && text[begin] != '\'')) return true;
-  const char quote = text[begin];
-  for (size_t i = begin + 1; i < text.size(); ++i) {
-    if (quote == '"' && text[i] == '\\') {
+  const std::string_view scalar = text_from(text, mark);
+  if (scalar.empty() || (scalar[0] != '"' && scalar[0] != '\'')) return true;
+  const char quote = scalar[0];
+  for (size_t i = 1; i < scalar.size(); ++i) {
+    if (quote == '"' && scalar[i] == '\\') {
       ++i;
-    } else if (text[i] == quote) {
-      if (quote == '"' || i + 1 == text.size() || text[i + 1] != quote) return true;
+    } else if (scalar[i] == quote) {
+      if (quote == '"' || i + 1 == scalar.size() || scalar[i + 1] != quote) return true;
       ++i;
     }
   }
@@ -210,7 +232,7 @@ YamlNode parse_yaml(const std::string& text, const std::string& name) {
     throw ConfigError("{}: larger than {} bytes; this is not a recipe", name, max_bytes);
   refuse_control_characters(text, name);
   refuse_tab_indentation(text, name);
-  TreeBuilder builder(name);
+  TreeBuilder builder(text, name);
   try {
     std::istringstream stream(text);
     YAML::Parser parser(stream);

@@ -15,6 +15,7 @@ struct YamlNode {
   std::string place;               // "sst2.yaml:14:7", lines and columns counted from 1
   std::string text;                // of a scalar
   bool is_quoted = false;          // a scalar that is text, even if it looks like a number
+  bool is_empty = false;           // a null that is not written out: "key:", but not "key: null" or "key: ~"
   std::string key;                 // of a mapping's child
   std::string key_place;           // of a mapping's child
   std::vector<YamlNode> children;  // of a sequence or a mapping, in the order of the document

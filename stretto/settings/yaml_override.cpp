@@ -30,6 +30,7 @@ YamlNode parse_override_value(std::string_view value, const std::string& place) 
 YamlNode& child_for(YamlNode& parent, std::string_view key, const std::string& place) {
   if (parent.kind == YamlNode::Kind::null || parent.kind == YamlNode::Kind::absent) {
     parent.kind = YamlNode::Kind::mapping;
+    parent.is_empty = false;
   }
   if (parent.kind != YamlNode::Kind::mapping) {
     throw ConfigError("{}: {} is not a section at {}, so it has no \"{}\"", place, parent.key, parent.place,

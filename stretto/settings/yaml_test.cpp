@@ -28,6 +28,20 @@ TEST(Yaml, KeepsTextAndPlaces) {
   EXPECT_EQ(root.find("z"), nullptr);
 }
 
+TEST(Yaml, EmptyValuesDifferFromWrittenNulls) {
+  const auto is_empty = [](const std::string& text) {
+    const YamlNode root = parse_yaml(text, "r.yaml");
+    EXPECT_EQ(root.find("a")->kind, YamlNode::Kind::null) << text;
+    return root.find("a")->is_empty;
+  };
+  for (const char* empty : {"a:", "a:\n", "a: # null\n", "a:\nnullable: 1\n", "a:\n\n  # null\nb: null\n",
+                            "{a: , b: ~}", "\xef\xbb\xbf\xc3\xa9: 1\r\na:\r\n"})
+    EXPECT_TRUE(is_empty(empty)) << empty;
+  for (const char* null : {"a: null", "a: ~\n", "a: NULL # none\n", "a:\n  Null\nb: 1\n", "{a: null}",
+                           "{a: ~, b: 1}", "\xef\xbb\xbf\xc3\xa9: 1\r\na: null\r\n"})
+    EXPECT_FALSE(is_empty(null)) << null;
+}
+
 TEST(Yaml, TextsByName) {
   EXPECT_THAT(texts_by_name(parse_yaml("a: {b: 5e-5, c: [x, \"y\"]}\nd:\n", "r.yaml")),
               ElementsAre(Pair("a.b", "5e-5"), Pair("a.c", "[x, y]"), Pair("d", "null")));

@@ -94,6 +94,14 @@ Predictions FineTuningProgram::evaluate(Module& module, const data::Dataset& dat
   return std::move(evaluation.predictions);
 }
 
+void FineTuningProgram::log_kept_texts() const {
+  const std::filesystem::path cache = recipe_.data.cache.value_or(recipe_.output / "cache");
+  std::error_code error;
+  const bool is_empty = std::filesystem::is_empty(cache, error);
+  if (!is_first() || error || is_empty || std::filesystem::exists(recipe_.output / "metrics.jsonl")) return;
+  log::info("cache      {}: the tokenised texts are kept for the next run", cache.string());
+}
+
 void FineTuningProgram::require_finite_loss(const Metrics& metrics) const {
   const auto loss = metrics.find("loss");
   if (recipe_.checkpoint.allow_nonfinite || loss == metrics.end() || std::isfinite(loss->second)) return;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "stretto/config/model_json.h"
 #include "stretto/config/task_kind.h"
 #include "stretto/data/dataset.h"
 #include "stretto/tasks/model_module.h"
@@ -73,6 +74,9 @@ class FineTuningProgram : public Task {
                 const std::vector<std::shared_ptr<Callback>>& callbacks) const;
   // The predictions of the dataset, on rank 0, which writes test_summary.json. Collective.
   Predictions evaluate(Module& module, const data::Dataset& dataset) const;
+  // Logs the folder of texts that are tokenised already, if there is one, unless steps have been recorded: a
+  // run that is refused before its first step leaves only these texts.
+  void log_kept_texts() const;
   // Throws DataError for a loss that is not finite, unless checkpoint.allow_nonfinite is set: activations may
   // overflow although all weights are finite.
   void require_finite_loss(const Metrics& metrics) const;
@@ -160,25 +164,33 @@ FitResult FineTuning<Corpus, Data, Tuned>::train(const std::vector<std::shared_p
   std::optional<Corpus>& validation = files.validation;
   const StartingModel start = starting_model(files.train);
   const text::Tokenizer tokenizer = load_tokenizer(start.tokenizer);
-  const std::unique_ptr<Tuned> module = make_module({.model = start.model,
-                                                     .labels = files.labels,
-                                                     .seed = static_cast<uint64_t>(recipe_.training.seed),
-                                                     .scored = validation ? &*validation : nullptr,
-                                                     .is_trained = false});
+  std::unique_ptr<Tuned> module;
+  with_section_places(recipe_.origins, [&] {
+    module = make_module({.model = start.model,
+                          .labels = files.labels,
+                          .seed = static_cast<uint64_t>(recipe_.training.seed),
+                          .scored = validation ? &*validation : nullptr,
+                          .is_trained = false});
+  });
   const TextModel& model = module->net();
   std::vector<ReadFile> read = {read_file("data.train", files.train)};
   if (validation) read.push_back(read_file("data.validation", *validation));
   check_inputs(tokenizer, model, read);
   ship_tokenizer(*module, start.tokenizer, tokenizer);
   prepare(*module, start.tokenizer, &files.train);
-  const auto train_set = make_dataset(files.train, model, tokenizer, /*is_scored=*/false);
-  const auto validation_set =
-      validation ? make_dataset(*validation, model, tokenizer, /*is_scored=*/true) : nullptr;
-  if (validation_set) evaluate_on(*module, *validation, *validation_set);
-  before_fit(*module, *train_set, validation_set.get());
-  files.train = {};  // frees the texts, which are no longer needed
-  if (!evaluations_read_corpus()) validation.reset();
-  return fit(*module, *train_set, validation_set.get(), callbacks);
+  try {
+    const auto train_set = make_dataset(files.train, model, tokenizer, /*is_scored=*/false);
+    const auto validation_set =
+        validation ? make_dataset(*validation, model, tokenizer, /*is_scored=*/true) : nullptr;
+    if (validation_set) evaluate_on(*module, *validation, *validation_set);
+    before_fit(*module, *train_set, validation_set.get());
+    files.train = {};  // frees the texts, which are no longer needed
+    if (!evaluations_read_corpus()) validation.reset();
+    return fit(*module, *train_set, validation_set.get(), callbacks);
+  } catch (const Error&) {
+    log_kept_texts();
+    throw;
+  }
 }
 
 template <class Corpus, class Data, class Tuned>

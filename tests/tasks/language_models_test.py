@@ -121,19 +121,32 @@ def check_bytes(stretto):
     require(len(text) - text.count(b"\n") in sizes, f"{sizes} bytes of text")
 
 
+def check_trainer_files(stretto, output):
+    """The keys are those of transformers' Trainer and of run_clm.py, with its accuracy and bits per byte."""
+    golden = json.loads((SOURCE / "tests/golden/trainer/keys.json").read_text())
+    more = {"train_results": set(), "trainer_state": set()}
+    for name in ("train_results", "eval_results", "all_results", "trainer_state"):
+        found, keys = stretto.json(f"{output}/{name}.json"), set(golden[name])
+        if "eval_loss" in keys:
+            keys |= {"eval_accuracy", "eval_bits_per_byte"}
+        require(set(found) == keys, f"{name}.json has {sorted(found)}")
+    history = stretto.json(f"{output}/trainer_state.json")["log_history"]
+    require(set(history[0]) == set(golden["log_history"]["training"]), f"{history[0]}")
+    require(set(history[-1]) == set(golden["log_history"]["end"]), f"{history[-1]}")
+    config, results = stretto.json(f"{output}/config.json"), stretto.json(f"{output}/train_results.json")
+    width = config["n_embd"]
+    parameters = config["n_layer"] * (12 * width**2 + 13 * width) + 2 * width
+    tokens = results["epoch"] * results["train_samples"] * config["n_positions"]
+    require(results["total_flos"] == 6 * parameters * tokens, f"{results}, {parameters} parameters outside tables, {tokens} tokens")
+
+
 def check_door(stretto):
     given = ["run-clm", "--config_name", "gpt2/config.json", "--tokenizer_name", "gpt2", "--train_file", "train.txt", "--do_train",
              "--do_eval", "--num_train_epochs", "2", "--learning_rate", "3e-3", "--logging_steps", "1", "-N", 2, "--output_dir"]
     out = stretto.run(*given, "door")
     require("***** train metrics *****" in out and "***** eval metrics *****" in out, out)
     results = stretto.json("door/eval_results.json")
-    # The keys are those of run_clm.py, but for its total_flos, and bits per byte.
-    speeds = ("runtime", "samples", "samples_per_second", "steps_per_second")
-    train_keys = {"epoch", "train_loss", *(f"train_{name}" for name in speeds)}
-    eval_keys = {"epoch", "eval_loss", "eval_accuracy", "eval_bits_per_byte", "perplexity", *(f"eval_{name}" for name in speeds)}
-    for stage, keys in (("train", train_keys), ("eval", eval_keys), ("all", train_keys | eval_keys)):
-        found = stretto.json(f"door/{stage}_results.json")
-        require(set(found) == keys, f"{stage}_results.json has {sorted(found)}")
+    check_trainer_files(stretto, "door")
     require(math.isclose(results["perplexity"], math.exp(results["eval_loss"]), rel_tol=1e-9), f"{results}")
     # The first lines are for validation, as in run_clm.py.
     lines = (stretto.folder / "train.txt").read_text().splitlines(keepends=True)
@@ -215,10 +228,11 @@ def check_mistakes(stretto):
     (folder / "no-eos/tokenizer.json").write_text(json.dumps({"pre_tokenizer": {"type": "WhitespaceSplit"}, "model": {
         "type": "WordLevel", "unk_token": "?", "vocab": {word: id for id, word in enumerate(words)}}}))
     for settings, message in MISTAKES:
-        stretto.require_error(message, "train", "clm.yaml", "-N", 1, "output=mistaken", *settings)
-        # Of a refused run remain texts that were tokenized before the mistake was found, or nothing.
+        error = stretto.require_error(message, "train", "clm.yaml", "-N", 1, "output=mistaken", *settings)
+        # Of a refused run remain texts that were tokenized before the mistake was found, which it logs, or nothing.
         left = folder / "mistaken"
         require(not left.exists() or any(left.rglob("tokens-*.bin")), f"{settings}: a refused run leaves {sorted(left.rglob('*'))}")
+        require(left.exists() == ("mistaken/cache: the tokenised texts are kept" in error), f"{settings}: {left.exists()} {error}")
         shutil.rmtree(left, ignore_errors=True)
     # Neither an end nor padding is needed for documents without an end.
     stretto.train("clm.yaml", "no-eos-run", 2, "tokenizer.path=no-eos", "causal_lm.append_eos=false", "training.max_steps=2")

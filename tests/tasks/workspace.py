@@ -61,6 +61,7 @@ class Stretto:
         found = self.error(*arguments)
         if part not in found:
             raise SystemExit(f"stretto {' '.join(map(str, arguments))}: expected an error with\n  {part}\nfound\n{found}")
+        return found
 
     def train(self, recipe, output, ranks, *settings):
         self.run("train", recipe, "-N", ranks, "--no-pin", f"output={output}", *settings)

@@ -313,8 +313,8 @@ TEST_F(BadInput, ConfigThatIsNotJson) {
 
 TEST_F(BadInput, MoreThanFitsInMemory) {
   auto config = nlohmann::json::parse(workspace_.read("model/config.json"));
-  config["num_hidden_layers"] = 10000;
-  config["intermediate_size"] = 100000;
+  config["num_hidden_layers"] = 1000;
+  config["intermediate_size"] = 1000000;
   workspace_.write("model/config.json", config.dump());
   expect_refusal(usage, "", has_all("2 ranks", "--oversubscribe"));
 }

@@ -61,6 +61,11 @@ TEST(Gpt2, UnsupportedConfigurationsAreRefused) {
   EXPECT_THAT(refusal({{"quantization_config", {{"bits", 4}}}}), HasSubstr("quantization_config"));
   EXPECT_THAT(refusal({{"attn_logit_softcapping", 50.0}}),
               HasSubstr("config.json: attn_logit_softcapping: a model of type gpt2 has no such key"));
+  for (const char* key : {"n_embd", "hidden_size", "tie_word_embeddings"})
+    EXPECT_THAT(refusal({{key, nullptr}}), HasSubstr(fmt::format("config.json: {}: the value is null", key)));
+  EXPECT_EQ(
+      refusal({{"n_inner", nullptr}, {"summary_activation", nullptr}, {"task_specific_params", nullptr}}),
+      "");
 }
 
 TEST(Gpt2, AliasesOfKeysAreRead) {

@@ -34,6 +34,17 @@ TEST(Llama, UnsupportedConfigurationsAreRefused) {
                                          nlohmann::json{{"_attn_implementation", "sdpa"}},
                                          nlohmann::json{{"temperature", 0.7}, {"pretraining_tp", 2}}})
     EXPECT_EQ(refusal(harmless), "") << harmless;
+  for (const char* key : {"hidden_size", "rope_theta", "mlp_bias"}) {
+    EXPECT_EQ(
+        refusal({{key, nullptr}}),
+        fmt::format(
+            "config.json: {}: the value is null; give one, or remove the key for that of transformers", key));
+  }
+  for (const char* key :
+       {"num_key_value_heads", "rope_scaling", "sliding_window", "pad_token_id", "torch_dtype"})
+    EXPECT_EQ(refusal({{key, nullptr}}), "") << key;
+  EXPECT_THAT(refusal_of("llama/qwen3", {{"head_dim", nullptr}}), HasSubstr("head_dim: the value is null"));
+  EXPECT_EQ(refusal_of("llama/qwen3", {{"layer_types", nullptr}}), "");
   EXPECT_THAT(refusal({{"intermediate_size", 1 << 24}, {"hidden_size", 1 << 24}, {"head_dim", 1 << 22}}),
               HasSubstr("more than 2^40 parameters"));
 }

@@ -26,6 +26,7 @@ std::string clock_text(double seconds) {
 std::string shown(const std::string& name, const Json& value) {
   if (!value.is_number_float()) return value.dump();
   if (name.ends_with("_runtime")) return clock_text(value.get<double>());
+  if (name == "total_flos") return fmt::format("{}GF", static_cast<int64_t>(value.get<double>()) >> 30);
   return fmt::format("{:.4f}", value.get<double>());
 }
 
@@ -113,7 +114,8 @@ void ScriptResults::add(const std::string& stage, const Json& metrics) {
   for (const auto& [name, value] : metrics.items()) {
     width = std::max(width, name.size());
     const bool is_bare = script_ == compat::Script::clm && name == "perplexity";
-    const bool has_prefix = name == "epoch" || is_bare || name.starts_with(stage + "_");
+    const bool has_prefix =
+        name == "epoch" || name == "total_flos" || is_bare || name.starts_with(stage + "_");
     prefixed[has_prefix ? name : stage + "_" + name] = value;
   }
   std::cout << "***** " << stage << " metrics *****\n";

@@ -1,9 +1,13 @@
 #include "stretto/programs/stretto/trainer_state.h"
 
 #include <cmath>
+#include <optional>
 
 #include "stretto/base/json.h"
 #include "stretto/config/recipe.h"
+#include "stretto/config/task_kind.h"
+#include "stretto/model_config/config_json.h"
+#include "stretto/model_config/outline.h"
 #include "stretto/programs/stretto/run_records.h"
 
 namespace stretto::cli {
@@ -30,6 +34,23 @@ int64_t epochs_of(double epoch, double steps, double total_steps) {
   return steps > 0 ? static_cast<int64_t>(std::ceil(total_steps * epoch / steps - 1e-9)) : 0;
 }
 
+// The tokens of all steps of a run that may have been resumed, without padding.
+double tokens_seen(const Json& summary, double epoch) {
+  const double samples = summary.at("samples");
+  const double seen = epoch * summary.at("training_samples").get<double>();
+  return samples > 0 ? std::round(summary.at("tokens").get<double>() * seen / samples) : 0;
+}
+
+// The floating-point operations of training on one token, as transformers' floating_point_ops estimates them:
+// 6 per parameter that is not in an embedding table (Kaplan et al. 2020, section 2.1). nullopt for a family
+// that is not bundled.
+std::optional<double> operations_per_token(const std::filesystem::path& model, const std::string& head) {
+  const std::filesystem::path file = model / "config.json";
+  const auto outline = outline_of(read_config_json(file), file.string(), head);
+  if (!outline) return std::nullopt;
+  return 6 * static_cast<double>(outline->elements_without_tables());
+}
+
 }  // namespace
 
 TrainerState read_trainer_state(const compat::ScriptPlan& plan) {
@@ -49,11 +70,14 @@ TrainerState read_trainer_state(const compat::ScriptPlan& plan) {
                   {"train_samples_per_second", summary.at("samples_per_second")},
                   {"train_steps_per_second", seconds > 0 ? steps / seconds : 0}};
   if (loss.known()) metrics["train_loss"] = loss.value();
+  const Recipe recipe = parse_recipe(plan.recipe, plan.recipe_file().string());
+  const double tokens = tokens_seen(summary, epoch);
+  const auto per_token = operations_per_token(run / "model", task_kind(recipe).head);
+  if (per_token) metrics["total_flos"] = *per_token * tokens;
   Json last = metrics;
   last["step"] = summary.at("steps");
   history.push_back(last);
   metrics["train_samples"] = summary.at("training_samples");
-  const Recipe recipe = parse_recipe(plan.recipe, plan.recipe_file().string());
   Json state = {{"epoch", epoch},
                 {"global_step", summary.at("steps")},
                 {"max_steps", summary.at("total_steps")},
@@ -62,6 +86,9 @@ TrainerState read_trainer_state(const compat::ScriptPlan& plan) {
                 {"logging_steps", steps_of(recipe.track.log_every)},
                 {"eval_steps", steps_of(recipe.evaluate.every)},
                 {"save_steps", steps_of(recipe.checkpoint.every)},
+                {"num_input_tokens_seen", static_cast<int64_t>(tokens)},
+                {"total_flos", per_token ? Json(*per_token * tokens) : Json()},
+                {"stateful_callbacks", Json::object()},
                 {"best_metric", nullptr},
                 {"best_global_step", nullptr},
                 {"best_model_checkpoint", nullptr},

@@ -22,6 +22,7 @@ namespace stretto {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 // Sums a score per class over the words of a text.
 class BagOfWords : public TextModel {
@@ -125,6 +126,27 @@ TEST(AddedModel, IsTrainedTestedAndServed) {
   const auto records = pipeline->predict(inputs, "label");
   EXPECT_EQ(records[0].at("label"), "positive");
   EXPECT_EQ(records[1].at("label"), "negative");
+}
+
+TEST(AddedModel, MistakesInItsSectionHaveTheirPosition) {
+  const TempFolder folder;
+  write_reviews(folder.path());
+  Recipe recipe = reviews_recipe(folder.path());
+  const Recipe section = parse_recipe(
+      "task: text-classification\nmodel:\n  config:\n    model_type: bag-of-words\n    vocab_size: ten\n",
+      "bag.yaml");
+  recipe.model = section.model;
+  recipe.origins = section.origins;
+  const ModelRegistry models = models_with_bag_of_words();
+  comm::run_rank_threads(1, [&](Group& group) {
+    const Mesh mesh = make_mesh(recipe, group);
+    EXPECT_THAT(
+        [&] {
+          make_task({recipe, mesh, at::Device(at::kCPU), models})->train({});
+        },
+        ThrowsMessage<ConfigError>(
+            HasSubstr("bag.yaml:5:17: model.config.vocab_size: found \"ten\"; expected an integer")));
+  });
 }
 
 TEST(AddedModel, IsUnknownToAnotherRegistry) {

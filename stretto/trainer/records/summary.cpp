@@ -12,9 +12,9 @@ void write_summary(const Recipe& recipe, const Mesh& mesh, const FitResult& resu
   const double speed = result.seconds > 0 ? static_cast<double>(result.samples) / result.seconds : 0;
   nlohmann::ordered_json summary = {
       {"steps", result.steps},           {"resumed_after_step", result.resumed_after},
-      {"samples", result.samples},       {"seconds", result.seconds},
-      {"samples_per_second", speed},     {"ranks", mesh.size(Axes::world)},
-      {"model", folder.model().string()}};
+      {"samples", result.samples},       {"tokens", result.tokens},
+      {"seconds", result.seconds},       {"samples_per_second", speed},
+      {"ranks", mesh.size(Axes::world)}, {"model", folder.model().string()}};
   summary["total_steps"] = result.total_steps;
   summary["training_samples"] = result.training_samples;
   if (!result.ended_by.empty()) summary["ended_by"] = result.ended_by;

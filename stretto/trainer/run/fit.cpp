@@ -237,6 +237,7 @@ void Fit::write_record(const StepReport& report) {
 
 void Fit::after(const StepReport& report) {
   result_.samples += report.samples;
+  result_.tokens += report.tokens;
   callbacks_.set_position(*session_, report.epoch);
   step_log_.add(report);
   if (report.taken) session_->train_loss.add(report.loss);
