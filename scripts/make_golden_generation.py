@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/generation/tokens.json: what transformers generates with the decoders in tests/golden/gpt2 and llama.
+"""Writes tests/golden/generation: what transformers generates.
 
 Needs torch, transformers and safetensors (the file in the repository: torch 2.13, transformers 5.23):
     python3 scripts/make_golden_generation.py
 
-A list of {folder, options, prompt, expected}: options as of GenerationConfig; prompt: token ids; expected: of each returned
-sequence the new ids, up to and with the first end token.
+tokens.json, with the decoders in tests/golden/gpt2 and llama: a list of {folder, options, prompt, expected}: options as of
+GenerationConfig; prompt: token ids; expected: of each returned sequence the new ids, up to and with the first end token.
+
+A folder per family, a small model with random weights and a tokenizer of tests/golden/tokenizer, and in it texts.json: a list of
+{options, texts, expected}: generation_config.json, prompts, and what the pipeline text-generation returns for each.
 """
 
 import json
+import shutil
 
 import torch
+import transformers
 from transformers import AutoModelForCausalLM, GenerationConfig
 
 import golden_decoders as decoders
@@ -42,28 +47,72 @@ def new_ids(sequence, ends):
     return ids
 
 
-def main():
-    decoders.set_up()
+# Options that came later, and lengths of prompts: with longrope, texts that become longer than the original number of positions
+# (8), and prompts that are.
+MORE = [(folder, dict(max_new_tokens=12, eos_token_id=ENDS, min_length=8), length)
+        for folder in ("gpt2/plain", "llama/grouped") for length in (1, 4, 9)]
+MORE += [("llama/longrope", options, length) for length in (3, 6, 9)
+         for options in (dict(max_new_tokens=12 - length), dict(max_new_tokens=12 - length, num_beams=3, num_return_sequences=2))]
+
+TEXTS = ["The quick brown fox", "Anna has 12 apples, and", "Größe: 3 \u20ac", "\u6771\u4eac \U0001f600 caf", "def f(x):\n    return"]
+TEXT_OPTIONS = [dict(do_sample=False, max_new_tokens=24), dict(do_sample=False, max_new_tokens=16, num_beams=3, num_return_sequences=2),
+                dict(do_sample=False, max_new_tokens=24, repetition_penalty=1.5, no_repeat_ngram_size=3)]
+SIZES = dict(hidden_size=24, num_attention_heads=2, num_hidden_layers=2)
+
+
+def generated(model, options, prompt):
+    ends = options.get("eos_token_id", [])
+    ends = ends if isinstance(ends, list) else [ends]
+    # Nothing of config.json, and other defaults than none are given in `options`.
+    model.generation_config = GenerationConfig(pad_token_id=0)
+    config = GenerationConfig(pad_token_id=0, do_sample=False, **options)
+    with torch.no_grad():
+        found = model.generate(prompt[None], attention_mask=torch.ones(1, len(prompt), dtype=torch.int64), generation_config=config)
+    return [new_ids(one[len(prompt):], ends) for one in found]
+
+
+def write_tokens(folder):
     generator = torch.Generator().manual_seed(7)
     cases = []
-    for folder in FOLDERS:
-        model = AutoModelForCausalLM.from_pretrained(GOLDEN / folder, attn_implementation="eager", dtype=torch.float32).eval()
-        for options in OPTIONS:
-            for length in (1, 4, 9):
-                prompt = torch.randint(0, model.config.vocab_size, (length,), generator=generator)
-                ends = options.get("eos_token_id", [])
-                ends = ends if isinstance(ends, list) else [ends]
-                # Nothing of config.json, and other defaults than none are given in `options`.
-                model.generation_config = GenerationConfig(pad_token_id=0)
-                config = GenerationConfig(pad_token_id=0, do_sample=False, **options)
-                with torch.no_grad():
-                    found = model.generate(prompt[None], attention_mask=torch.ones(1, length, dtype=torch.int64), generation_config=config)
-                cases.append({"folder": folder, "options": options, "prompt": prompt.tolist(),
-                              "expected": [new_ids(one[length:], ends) for one in found]})
-    folder = GOLDEN / "generation"
-    folder.mkdir(exist_ok=True)
+    models = {}
+    for name, options, length in [(*both, length) for both in ((name, options) for name in FOLDERS for options in OPTIONS)
+                                  for length in (1, 4, 9)] + MORE:
+        if name not in models:
+            models[name] = AutoModelForCausalLM.from_pretrained(GOLDEN / name, attn_implementation="eager", dtype=torch.float32).eval()
+        prompt = torch.randint(0, models[name].config.vocab_size, (length,), generator=generator)
+        cases.append({"folder": name, "options": options, "prompt": prompt.tolist(), "expected": generated(models[name], options, prompt)})
     lines = ",\n".join(json.dumps(case) for case in cases)
     (folder / "tokens.json").write_text(f"[\n{lines}\n]\n")
+
+
+def write_texts(folder, tokenizer, make, fan_in):
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(GOLDEN / "tokenizer" / tokenizer, folder)
+    loaded = transformers.AutoTokenizer.from_pretrained(folder)
+    model = make(len(loaded)).eval()
+    decoders.randomise(model, 11, fan_in)
+    model.save_pretrained(folder)
+    cases = []
+    for options in TEXT_OPTIONS:
+        (folder / "generation_config.json").write_text(json.dumps(options))
+        pipeline = transformers.pipeline("text-generation", model=str(folder), tokenizer=loaded, device="cpu", dtype=torch.float32)
+        cases.append({"options": options, "texts": TEXTS, "expected": [pipeline(text, pad_token_id=0) for text in TEXTS]})
+    (folder / "generation_config.json").unlink()
+    (folder / "texts.json").write_text(json.dumps(cases, indent=1) + "\n")
+
+
+def main():
+    decoders.set_up()
+    folder = GOLDEN / "generation"
+    folder.mkdir(exist_ok=True)
+    write_tokens(folder)
+    write_texts(folder / "gpt2", "gpt2", lambda vocabulary: transformers.GPT2LMHeadModel(transformers.GPT2Config(
+        vocab_size=vocabulary, n_embd=24, n_head=2, n_layer=2, n_positions=64, bos_token_id=None, eos_token_id=None)), lambda name: 0)
+    llama = dict(SIZES, intermediate_size=32, num_key_value_heads=1, max_position_embeddings=64, bos_token_id=1, eos_token_id=2)
+    write_texts(folder / "llama", "llama2", lambda vocabulary: transformers.LlamaForCausalLM(transformers.LlamaConfig(
+        vocab_size=vocabulary, **llama)), lambda name: 1)
+    write_texts(folder / "qwen2", "qwen2", lambda vocabulary: transformers.Qwen2ForCausalLM(transformers.Qwen2Config(
+        vocab_size=vocabulary, **dict(llama, bos_token_id=None, eos_token_id=None))), lambda name: 1)
 
 
 if __name__ == "__main__":

@@ -28,13 +28,15 @@ inline std::shared_ptr<TextModel> load_generating(const std::string& folder) {
 
 inline std::vector<NewTokens> generated(const TextModel& model, const GenerationOptions& options,
                                         const std::vector<std::vector<int32_t>>& prompts,
-                                        int64_t batch_size = 1, SearchEvents events = {}) {
+                                        int64_t batch_size = 1, SearchEvents events = {},
+                                        int64_t prompt_tokens_per_pass = 1024) {
   std::vector<NewTokens> all;
   Generator generator({.model = model,
                        .options = options,
                        .batch_size = batch_size,
                        .events = std::move(events),
-                       .on_generated = [&](int64_t, const NewTokens& tokens) { all.push_back(tokens); }});
+                       .on_generated = [&](int64_t, const NewTokens& tokens) { all.push_back(tokens); },
+                       .prompt_tokens_per_pass = prompt_tokens_per_pass});
   for (size_t i = 0; i < prompts.size(); ++i) generator.add(prompts[i], static_cast<int64_t>(i));
   generator.finish();
   return all;

@@ -10,6 +10,13 @@ namespace {
 // The maximum number of results that wait for the result of an earlier prompt, per prompt that is continued.
 constexpr int64_t waiting_per_request = 16;
 
+// A prompt waits until another one that is being read has read so many common tokens for both.
+constexpr size_t worth_waiting_for = 16;
+
+size_t common_tokens(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
+  return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
 }  // namespace
 
 Generator::Generator(GeneratorParts parts)
@@ -45,7 +52,7 @@ void Generator::add(std::vector<int32_t> prompt, int64_t index) {
   SearchStart start = {prompt, index,
                        max_new_tokens(parts_.options, std::ssize(prompt), parts_.model.limits().max_length)};
   awaited_.push_back(index);
-  Request request = {index, make_search(parts_.options, parts_.events, std::move(start)), {}};
+  Request request = {index, make_search(parts_.options, parts_.events, std::move(start)), {prompt, {}}, {}};
   request.sequences.push_back({{}, std::move(prompt)});
   requests_.push_back(std::move(request));
   while (std::ssize(requests_) >= parts_.batch_size ||
@@ -57,22 +64,74 @@ void Generator::finish() {
   while (!requests_.empty()) pass();
 }
 
-Tensor Generator::read() {
-  std::vector<int64_t> ids, positions, samples, bounds = {0};
+// Gives a request whose prompt was not read the rows of tokens that it has in common with another prompt, but
+// for its last token, whose logits are needed. Returns false if it must wait for an earlier request that is
+// reading such tokens.
+bool Generator::begin(Request& request, std::span<const Request> earlier) {
+  const int64_t steady = parts_.model.limits().steady_length;
+  Prompt& prompt = request.prompt;
+  if (std::ssize(prompt.tokens) > steady) return true;
+  std::span<const int64_t> shared;
+  bool waits = false;
+  const auto consider = [&](const Prompt& other) {
+    if (std::ssize(other.tokens) > steady) return;
+    const size_t common = std::min(common_tokens(prompt.tokens, other.tokens), prompt.tokens.size() - 1);
+    waits |= common >= worth_waiting_for && common > other.rows.size() && !other.is_read();
+    const size_t there = std::min(common, other.rows.size());
+    if (there > shared.size()) shared = std::span(other.rows).first(there);
+  };
+  for (const Request& one : earlier) consider(one.prompt);
+  if (waits) return false;
+  consider(last_);
+  prompt.rows.assign(shared.begin(), shared.end());
+  cache_.share(prompt.rows);
+  cache_.share(prompt.rows);
+  Sequence& sequence = request.sequences.front();
+  sequence.rows = prompt.rows;
+  sequence.unread.erase(sequence.unread.begin(), sequence.unread.begin() + std::ssize(prompt.rows));
+  return true;
+}
+
+// The number of tokens that each sequence of the request reads in a pass. Prompts whose states depend on
+// their length are read at once.
+int64_t Generator::tokens_to_read(const Request& request, int64_t prompt_tokens_left) const {
+  const int64_t unread = std::ssize(request.sequences.front().unread);
+  const bool is_steady = std::ssize(request.prompt.tokens) <= parts_.model.limits().steady_length;
+  return request.prompt.is_read() || !is_steady ? unread
+                                                : std::min(unread, std::max<int64_t>(0, prompt_tokens_left));
+}
+
+// Passes tokens through the model. Returns the requests whose sequences were read to their ends, and sets
+// `logits` to those of the next token of each of these sequences.
+std::vector<Generator::Request*> Generator::read(Tensor& logits) {
+  std::vector<int64_t> ids, positions, samples, bounds = {0}, last_rows;
   std::vector<std::pair<Sequence*, size_t>> begun;
-  for (Request& request : requests_) {
+  std::vector<Request*> ready;
+  int64_t prompt_tokens_left = parts_.prompt_tokens_per_pass;
+  for (size_t i = 0; i < requests_.size(); ++i) {
+    Request& request = requests_[i];
+    if (request.prompt.rows.empty() && !begin(request, std::span(requests_).first(i))) continue;
+    const int64_t count = tokens_to_read(request, prompt_tokens_left);
+    if (count == 0) continue;
     for (Sequence& sequence : request.sequences) {
       const size_t before = sequence.rows.size();
-      for (const int64_t row : cache_.take(std::ssize(sequence.unread))) sequence.rows.push_back(row);
-      for (const int32_t id : sequence.unread) {
-        ids.push_back(id);
-        positions.push_back(static_cast<int64_t>(before) + std::ssize(ids) - 1 - bounds.back());
+      const auto rows = cache_.take(count);
+      sequence.rows.insert(sequence.rows.end(), rows.begin(), rows.end());
+      for (int64_t token = 0; token < count; ++token) {
+        ids.push_back(sequence.unread[static_cast<size_t>(token)]);
+        positions.push_back(static_cast<int64_t>(before) + token);
         samples.push_back(std::ssize(bounds) - 1);
       }
+      sequence.unread.erase(sequence.unread.begin(), sequence.unread.begin() + count);
       bounds.push_back(std::ssize(ids));
       begun.emplace_back(&sequence, before);
-      sequence.unread.clear();
+      if (sequence.unread.empty()) last_rows.push_back(bounds.back() - 1);
+      if (request.prompt.is_read()) continue;
+      prompt_tokens_left -= count;
+      request.prompt.rows.insert(request.prompt.rows.end(), rows.begin(), rows.end());
+      cache_.share(rows);
     }
+    if (request.sequences.front().unread.empty()) ready.push_back(&request);
   }
   std::vector<nn::KeyValueCache::Sequence> sequences;
   for (const auto& [sequence, before] : begun) sequences.push_back({sequence->rows, before});
@@ -84,8 +143,9 @@ Tensor Generator::read() {
                    {"cu_seqlens", at::tensor(bounds)}};
   batch.count = std::ssize(sequences);
   const Tensor hidden = parts_.model.forward(batch, {.kernels = parts_.kernels, .cache = &cache_});
-  const Tensor last = batch.at("cu_seqlens").slice(0, 1) - 1;
-  return decoder_->logits(hidden.index_select(0, last)).to(at::kFloat).contiguous();
+  if (!ready.empty())
+    logits = decoder_->logits(hidden.index_select(0, at::tensor(last_rows))).to(at::kFloat).contiguous();
+  return ready;
 }
 
 // Gives the request its sequences for the next pass.
@@ -102,15 +162,21 @@ void Generator::advance(Request& request, const Tensor& logits) {
   request.sequences = std::move(next);
 }
 
+void Generator::end(Request& request) {
+  ended_[request.index] = request.search->results();
+  cache_.release(last_.rows);
+  last_ = std::move(request.prompt);
+}
+
 void Generator::pass() {
   const at::NoGradGuard no_grad;
-  const Tensor logits = read();
+  Tensor logits;
   int64_t row = 0;
-  for (Request& request : requests_) {
-    const int64_t rows = std::ssize(request.sequences);
-    advance(request, logits.slice(0, row, row + rows));
+  for (Request* request : read(logits)) {
+    const int64_t rows = std::ssize(request->sequences);
+    advance(*request, logits.slice(0, row, row + rows));
     row += rows;
-    if (request.sequences.empty()) ended_[request.index] = request.search->results();
+    if (request->sequences.empty()) end(*request);
   }
   std::erase_if(requests_, [](const Request& request) { return request.sequences.empty(); });
   deliver();

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "stretto/generate/options.h"
@@ -23,14 +24,17 @@ struct GeneratorParts {
   int64_t batch_size = 1;  // the number of prompts that are continued at a time
   SearchEvents events = {};
   OnGenerated on_generated = {};
+  // The number of tokens of prompts that a pass reads, at most, which limits the memory of its activations.
+  int64_t prompt_tokens_per_pass = 1024;
   nn::Kernels kernels = nn::Kernels::fast;
   OptionNames names = {};  // names of the members of GenerationOptions in messages
 };
 
 // Continues prompts of token ids with any model that is a CausalDecoder and whose attention has the cache of
 // nn::Context. Prompts of different lengths are processed together without padding; when one is finished, the
-// next one takes its place. What is generated for a prompt does not depend on the other prompts, except for
-// rounding. Not thread-safe.
+// next one takes its place. A beginning that a prompt shares with one that is being continued, or with the
+// one that was finished last, is read once. What is generated for a prompt does not depend on the other
+// prompts, except for rounding. Not thread-safe.
 //
 //   Generator generator({.model = *model, .options = {.max_new_tokens = 20}, .on_generated = print});
 //   for (size_t i = 0; i < prompts.size(); ++i) generator.add(prompts[i], i);
@@ -57,14 +61,24 @@ class Generator {
     nn::KeyValueCache::Rows rows;  // the rows of the tokens that the model has read
     std::vector<int32_t> unread;
   };
+  // A prompt, and the rows of the part that the model has read.
+  struct Prompt {
+    std::vector<int32_t> tokens;
+    nn::KeyValueCache::Rows rows;
+    bool is_read() const { return rows.size() == tokens.size(); }
+  };
   struct Request {
     int64_t index;
     std::unique_ptr<Search> search;
+    Prompt prompt;
     std::vector<Sequence> sequences;
   };
 
-  Tensor read();  // returns the logits of the next token of each sequence
+  bool begin(Request& request, std::span<const Request> earlier);
+  int64_t tokens_to_read(const Request& request, int64_t prompt_tokens_left) const;
+  std::vector<Request*> read(Tensor& logits);
   void advance(Request& request, const Tensor& logits);
+  void end(Request& request);
   void pass();
   void deliver();
 
@@ -72,6 +86,7 @@ class Generator {
   const CausalDecoder* decoder_;
   nn::KeyValueCache cache_;
   std::vector<Request> requests_;
+  Prompt last_;                  // of the request that has ended last
   std::deque<int64_t> awaited_;  // the prompts whose results were not delivered yet
   // results that wait for the result of an earlier prompt
   std::map<int64_t, std::vector<std::vector<int32_t>>> ended_;

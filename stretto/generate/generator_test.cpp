@@ -1,5 +1,6 @@
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -70,6 +71,109 @@ TEST(Generator, TheNumberOfPositionsIsTheLimit) {
     EXPECT_EQ(generated(*model, options, {std::vector<int32_t>(23, 1)}).at(0).at(0).size(), 1);
   }
   EXPECT_EQ(generated(*model, {.max_length = 10}, {{1, 2, 3, 4}}).at(0).at(0).size(), 6);
+}
+
+// A model that records what passes through it.
+class RecordingModel : public TextModel, public CausalDecoder {
+ public:
+  explicit RecordingModel(std::shared_ptr<TextModel> model) : model_(std::move(model)) {}
+
+  Tensor forward(const Batch& batch, const nn::Context& context) const override {
+    tokens_per_pass.push_back(batch.at("input_ids").numel());
+    return model_->forward(batch, context);
+  }
+  Tensor logits(const Tensor& rows) const override {
+    all_logits.push_back(model_->capabilities().causal_decoder->logits(rows));
+    return all_logits.back();
+  }
+  Loss loss(const Tensor& hidden, const Tensor& labels, const nn::Context& context) const override {
+    return model_->capabilities().causal_decoder->loss(hidden, labels, context);
+  }
+  nn::InitialValue initial_value(const std::string& name) const override {
+    return model_->initial_value(name);
+  }
+  nlohmann::json config_json(const nlohmann::json& original) const override {
+    return model_->config_json(original);
+  }
+  const std::vector<std::string>& labels() const override { return model_->labels(); }
+  TextLimits limits() const override { return model_->limits(); }
+  Capabilities capabilities() const override { return {.causal_decoder = this}; }
+
+  mutable std::vector<int64_t> tokens_per_pass;
+  mutable std::vector<Tensor> all_logits;
+
+ private:
+  std::shared_ptr<TextModel> model_;
+};
+
+int64_t sum(const std::vector<int64_t>& counts) {
+  return std::accumulate(counts.begin(), counts.end(), int64_t{0});
+}
+
+// Prompts that begin with the same 18 tokens, one that begins with the first 5 of them, and another one.
+std::vector<std::vector<int32_t>> prompts_with_prefix() {
+  std::vector<int32_t> prefix(18);
+  std::iota(prefix.begin(), prefix.end(), 7);
+  std::vector<std::vector<int32_t>> all;
+  for (const std::vector<int32_t>& ending : {std::vector{1}, {2, 3}, {}, {4, 5}}) {
+    all.push_back(prefix);
+    all.back().insert(all.back().end(), ending.begin(), ending.end());
+  }
+  all.push_back({7, 8, 9, 10, 11, 38});
+  all.push_back({39, 8});
+  return all;
+}
+
+// What prompts have in common is read once. Logits and texts are those of prompts that are read alone.
+TEST(Generator, CommonBeginningsAreReadOnce) {
+  const auto shared = prompts_with_prefix();
+  for (const char* folder : {"gpt2/plain", "llama/grouped", "llama/mistral", "llama/qwen3"}) {
+    for (const GenerationOptions& options :
+         {GenerationOptions{.max_new_tokens = 3}, GenerationOptions{.max_new_tokens = 3, .num_beams = 3}}) {
+      RecordingModel alone(load_generating(folder)), together(load_generating(folder));
+      std::vector<NewTokens> expected;
+      for (const auto& prompt : shared) expected.push_back(generated(alone, options, {prompt})[0]);
+      EXPECT_EQ(generated(together, options, shared), expected) << folder;
+      const double largest = at::cat(alone.all_logits).abs().max().item<double>();
+      const Tensor differences = (at::cat(alone.all_logits) - at::cat(together.all_logits)).abs();
+      EXPECT_LT(differences.max().item<double>(), 1e-5 * largest) << folder;
+      // 18 tokens of the second and fourth prompt, 17 of the third, of which the last token is read, and 5.
+      EXPECT_EQ(sum(alone.tokens_per_pass) - sum(together.tokens_per_pass), 18 + 17 + 18 + 5) << folder;
+      for (const int64_t batch_size : {2, 3, 6}) {
+        RecordingModel several(load_generating(folder));
+        EXPECT_EQ(generated(several, options, shared, batch_size), expected) << folder << " " << batch_size;
+        EXPECT_EQ(sum(several.tokens_per_pass), sum(together.tokens_per_pass)) << folder << " " << batch_size;
+      }
+    }
+  }
+}
+
+// Prompts are read in passes of a limited number of tokens.
+TEST(Generator, LongPromptsAreReadInParts) {
+  const auto all = prompts_with_prefix();
+  for (const char* folder : {"gpt2/plain", "llama/mistral"}) {
+    const auto expected = generated(*load_generating(folder), {.max_new_tokens = 3}, all);
+    for (const int64_t batch_size : {1, 3}) {
+      for (const int64_t most : {1, 4, 17}) {
+        RecordingModel model(load_generating(folder));
+        EXPECT_EQ(generated(model, {.max_new_tokens = 3}, all, batch_size, {}, most), expected) << folder;
+        // a pass also reads a token of each text whose prompt was read
+        EXPECT_LE(std::ranges::max(model.tokens_per_pass), most + batch_size - 1) << folder;
+      }
+    }
+  }
+}
+
+// Where the states of all tokens depend on the length of the text, prompts beyond a length are read at once
+// and alone, as transformers does.
+TEST(Generator, UnsteadyPromptsAreReadAtOnce) {
+  const std::vector<int32_t> prompt = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  RecordingModel model(load_generating("llama/longrope"));  // steady up to 8 tokens
+  const auto expected = generated(model, {.max_new_tokens = 2}, {prompt});
+  model.tokens_per_pass.clear();
+  EXPECT_EQ(generated(model, {.max_new_tokens = 2}, {prompt, prompt}, 1, {}, 4),
+            (std::vector{expected[0], expected[0]}));
+  EXPECT_EQ(model.tokens_per_pass, (std::vector<int64_t>{10, 1, 10, 1}));
 }
 
 std::string refusal(const std::string& folder, const GenerationOptions& options,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@ namespace stretto {
 struct DecoderOptions {
   std::string words, positions, layers, norm;  // names in weight files; `positions` may be empty
   int64_t vocab_size = 0, max_length = 0;
+  int64_t steady_length = std::numeric_limits<int64_t>::max();  // see TextLimits
   int64_t number_of_layers = 0;
   bool tied = false;             // the head's weight is the word embedding table, else lm_head.weight
   int64_t padding_row = -1;      // row of the word embedding table that lookups do not train; -1: none
@@ -39,7 +41,9 @@ class Decoder : public TextModel, public Staged, public CausalDecoder {
   Tensor logits(const Tensor& rows) const final;
 
   const std::vector<std::string>& labels() const final;  // empty
-  TextLimits limits() const final { return {options_.vocab_size, options_.max_length}; }
+  TextLimits limits() const final {
+    return {options_.vocab_size, options_.max_length, options_.steady_length};
+  }
   Capabilities capabilities() const final { return {.causal_decoder = this}; }
 
  protected:

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,8 @@ struct TextModelOptions {
 struct TextLimits {
   int64_t vocab_size = 0;  // ids of tokens are below it
   int64_t max_length = 0;  // tokens per text
+  // The states of the tokens of a text do not depend on later tokens, up to a text of this length.
+  int64_t steady_length = std::numeric_limits<int64_t>::max();
 };
 
 // The features of words that a model reads besides their tokens; data/features/words.h puts them into

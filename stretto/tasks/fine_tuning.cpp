@@ -28,7 +28,7 @@ std::vector<Input> inputs_of(const text::Tokenizer& tokenizer, const TextModel& 
 
 void check_fit(const Recipe& recipe, const text::Tokenizer& tokenizer, const TextModel& model,
                int64_t sample_length) {
-  const auto [vocab_size, max_length] = model.limits();
+  const int64_t vocab_size = model.limits().vocab_size, max_length = model.limits().max_length;
   if (tokenizer.vocab_size() > vocab_size) {
     const std::string key = "model.config.vocab_size";
     throw ConfigError(

@@ -40,6 +40,8 @@ DecoderOptions decoder_options(const LlamaConfig& config) {
     options.layer_names.query_norm = "self_attn.q_norm";
     options.layer_names.key_norm = "self_attn.k_norm";
   }
+  if (config.rope.type == RopeType::longrope)
+    options.steady_length = config.rope.original_max_position_embeddings;
   for (const int64_t window : config.windows) options.rules.push_back({.causal = true, .window = window});
   return options;
 }
