@@ -26,20 +26,20 @@ transformers.GPT2LMHeadModel(config).save_pretrained(sys.argv[1])
 TRANSFORMERS = f"""
 import json, sys, time, torch, transformers
 torch.set_num_threads(1)
-batch, precision = int(sys.argv[2]), sys.argv[3]
+batch, beams, precision = int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 model = transformers.GPT2LMHeadModel.from_pretrained(sys.argv[1], dtype=torch.bfloat16 if precision == "bf16" else torch.float32).eval()
 ids = torch.randint(0, 256, (batch, {PROMPT}))
 def seconds(tokens):
     start = time.monotonic()
     model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False,
-                   pad_token_id=50256)
+                   num_beams=beams, pad_token_id=50256)
     return time.monotonic() - start
 seconds({SHORT})
 print(json.dumps({{"step": (seconds({LONG}) - seconds({SHORT})) / {LONG - SHORT}}}))
 """
 CTRANSLATE2 = f"""
 import json, os, sys, time, ctranslate2
-folder, batch = sys.argv[1], int(sys.argv[2])
+folder, batch, beams = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 converted = os.path.join(folder, "ctranslate2")
 if not os.path.exists(converted):
     ctranslate2.converters.TransformersConverter(folder).convert(converted, quantization="float32")
@@ -47,7 +47,7 @@ generator = ctranslate2.Generator(converted, compute_type="float32", intra_threa
 prompts = [["a"] * {PROMPT}] * batch
 def seconds(tokens):
     start = time.monotonic()
-    generator.generate_batch(prompts, min_length=tokens, max_length=tokens, include_prompt_in_result=False, beam_size=1, end_token=[])
+    generator.generate_batch(prompts, min_length=tokens, max_length=tokens, include_prompt_in_result=False, beam_size=beams, end_token=[])
     return time.monotonic() - start
 seconds({SHORT})
 print(json.dumps({{"step": (seconds({LONG}) - seconds({SHORT})) / {LONG - SHORT}}}))
@@ -64,8 +64,9 @@ for _ in range(5):
 print(json.dumps({"bytes_per_second": values.numel() * 4 / best}))
 """
 
-# Batch and precision -> the least ratio to transformers, and the goal.
-CASES = {(1, "fp32"): (None, None), (1, "bf16"): (2, 2.5), (8, "fp32"): (None, None), (8, "bf16"): (1.8, 2.8)}
+# Prompts, beams and precision -> the least ratio to transformers, and the goal.
+CASES = {(1, 1, "fp32"): (None, None), (1, 1, "bf16"): (2, 2.5), (8, 1, "fp32"): (None, None), (8, 1, "bf16"): (1.8, 2.8),
+         (1, 4, "fp32"): (None, None), (1, 4, "bf16"): (1.8, 2.8)}
 WEIGHTS = 124_439_808  # all but the table of positions' unused rows: the table of words is also the head
 
 
@@ -87,13 +88,13 @@ def write_model(python, folder):
                                                               "unk_token": "<|endoftext|>", "bos_token": "<|endoftext|>"}))
 
 
-def seconds_per_step(stretto, folder, batch, precision):
+def seconds_per_step(stretto, folder, batch, beams, precision):
     prompts = folder / "prompts.txt"
     prompts.write_text(("a" * PROMPT + "\n") * batch)
 
     def seconds(tokens):
         return measure.run([stretto, "generate", "--model", folder, "--input", prompts, "--batch-size", batch, "--precision", precision,
-                            "--max-new-tokens", tokens, "--min-new-tokens", tokens, "--json"], measure.one_core(),
+                            "--num-beams", beams, "--max-new-tokens", tokens, "--min-new-tokens", tokens, "--json"], measure.one_core(),
                            {"OMP_NUM_THREADS": "1"}).seconds
     return (min(seconds(LONG) for _ in range(2)) - min(seconds(SHORT) for _ in range(2))) / (LONG - SHORT)
 
@@ -111,22 +112,22 @@ def main():
     with tempfile.TemporaryDirectory(prefix="generate-bench-") as name:
         folder = pathlib.Path(name)
         write_model(options.python, folder)
-        for (batch, precision), (must, goal) in CASES.items():
+        for (batch, beams, precision), (must, goal) in CASES.items():
             if precision not in precisions:
                 continue
             ours, theirs, others, reads = [], [], [], []
             for _ in range(options.rounds):
-                ours.append(1e3 * seconds_per_step(options.stretto, folder, batch, precision))
-                theirs.append(1e3 * step_of(options.python, TRANSFORMERS, folder, batch, precision)["step"])
+                ours.append(1e3 * seconds_per_step(options.stretto, folder, batch, beams, precision))
+                theirs.append(1e3 * step_of(options.python, TRANSFORMERS, folder, batch, beams, precision)["step"])
                 if has_ctranslate2 and precision == "fp32":
-                    others.append(1e3 * step_of(options.python, CTRANSLATE2, folder, batch)["step"])
+                    others.append(1e3 * step_of(options.python, CTRANSLATE2, folder, batch, beams)["step"])
                 bandwidth = step_of(options.python, READ)["bytes_per_second"]
                 reads.append(1e3 * WEIGHTS * (2 if precision == "bf16" else 4) / bandwidth)
-            work = f"generate, GPT-2 small, batch {batch}, {precision}"
+            work = f"generate, GPT-2 small, {f'beams {beams}' if beams > 1 else f'batch {batch}'}, {precision}"
             measure.print_row(work, "ms", ours, "transformers", theirs, False, must, goal)
             if others:
-                measure.print_row(work, "ms", ours, "CTranslate2", others, False, *((1, 1.1) if batch == 1 else (1.5, 2.2)))
-            if batch == 1:
+                measure.print_row(work, "ms", ours, "CTranslate2", others, False, *((1, 1.1) if batch * beams == 1 else (1.5, 2.2)))
+            if batch * beams == 1:
                 least = (1 / 1.2, 1 / 1.1) if precision == "fp32" else (1 / 1.4, 1 / 1.2)
                 measure.print_row(work, "ms", ours, "reading the weights", reads, False, *least)
 

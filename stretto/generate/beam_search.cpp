@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 
 #include "stretto/generate/logit_rules.h"
 
@@ -24,9 +26,47 @@ Tensor BeamSearch::scores(const Tensor& logits) const {
     const auto& added = running_[i].new_tokens;
     const std::span row(all.mutable_data_ptr<float>() + i * width, width);
     apply_rules(options_, text(added), std::ssize(added), row);
-    for (float& score : row) score += running_[i].score;
   }
-  return all.flatten();
+  return all;
+}
+
+// The continuations with the best scores, the best first.
+std::vector<BeamSearch::Candidate> BeamSearch::best(const Tensor& scores, int64_t count) const {
+  for (size_t i = 0; i < running_.size(); ++i) scores[static_cast<int64_t>(i)].add_(running_[i].score);
+  const auto [values, where] = at::topk(scores.flatten(), std::min(scores.numel(), count));
+  const auto* value = values.const_data_ptr<float>();
+  const auto* index = where.const_data_ptr<int64_t>();
+  std::vector<Candidate> found;
+  for (int64_t i = 0; i < values.numel() && !std::isinf(value[i]); ++i) {
+    found.push_back(
+        {{static_cast<size_t>(index[i] / scores.size(1)), static_cast<int32_t>(index[i] % scores.size(1))},
+         value[i]});
+  }
+  return found;
+}
+
+// Continuations that are drawn without replacement, with probabilities proportional to the exponentials of
+// their scores, in the order in which they are drawn.
+std::vector<BeamSearch::Candidate> BeamSearch::drawn(const Tensor& scores, int64_t count) const {
+  const auto width = static_cast<size_t>(scores.size(1));
+  std::vector<Candidate> all, found;
+  float largest = -std::numeric_limits<float>::infinity();
+  for (size_t i = 0; i < running_.size(); ++i) {
+    const std::span row(scores.const_data_ptr<float>() + i * width, width);
+    for (const Choice& one : choices_of(options_, row)) {
+      all.push_back({{i, one.token}, static_cast<float>(running_[i].score + one.logit)});
+      largest = std::max(largest, all.back().score);
+    }
+  }
+  std::vector<double> weights;
+  for (const Candidate& one : all) weights.push_back(std::exp(static_cast<double>(one.score - largest)));
+  for (int64_t i = 0; i < count && std::ranges::any_of(weights, [](double weight) { return weight > 0; });
+       ++i) {
+    const size_t index = draw_one(weights, random_number(options_.seed, start_.index, i, steps_));
+    found.push_back(all[index]);
+    weights[index] = 0;
+  }
+  return found;
 }
 
 void BeamSearch::finish(Beam beam) {
@@ -50,26 +90,28 @@ std::vector<Continuation> BeamSearch::step(const Tensor& logits) {
   const Tensor all = scores(logits);
   // Each beam may end with any of the end tokens, and num_beams beams must be left that do not.
   const int64_t ends = std::ssize(options_.eos_token_id);
-  const int64_t wanted = std::min(all.numel(), std::max<int64_t>(2, 1 + ends) * options_.num_beams);
-  const auto [best, where] = at::topk(all, wanted);
-  const auto* score = best.const_data_ptr<float>();
-  const auto* index = where.const_data_ptr<int64_t>();
-  std::vector<Continuation> continued;
-  std::vector<Beam> running;
-  for (int64_t i = 0; i < wanted; ++i) {
-    if (std::isinf(score[i])) break;
-    const Continuation next = {static_cast<size_t>(index[i] / logits.size(1)),
-                               static_cast<int32_t>(index[i] % logits.size(1))};
-    Beam beam = {running_[next.parent].new_tokens, score[i]};
+  const int64_t wanted = std::max<int64_t>(2, 1 + ends) * options_.num_beams;
+  const auto candidates = options_.do_sample ? drawn(all, wanted) : best(all, wanted);
+  std::vector<std::pair<Beam, Continuation>> running;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const auto& [next, score] = candidates[i];
+    Beam beam = {running_[next.parent].new_tokens, score};
     beam.new_tokens.push_back(next.token);
-    if (has_ended(beam.new_tokens)) {
-      if (i < options_.num_beams) finish(std::move(beam));
-    } else if (std::ssize(running) < options_.num_beams) {
-      running.push_back(std::move(beam));
-      continued.push_back(next);
+    if (!has_ended(beam.new_tokens)) {
+      running.emplace_back(std::move(beam), next);
+    } else if (static_cast<int64_t>(i) < options_.num_beams) {
+      finish(std::move(beam));
     }
   }
-  running_ = std::move(running);
+  std::ranges::stable_sort(running, std::greater{}, [](const auto& one) { return one.first.score; });
+  running.resize(std::min(running.size(), static_cast<size_t>(options_.num_beams)));
+  running_.clear();
+  std::vector<Continuation> continued;
+  for (auto& [beam, next] : running) {
+    running_.push_back(std::move(beam));
+    continued.push_back(next);
+  }
+  ++steps_;
   if (!can_improve()) continued.clear();
   return continued;
 }

@@ -4,9 +4,10 @@
 
 namespace stretto::generate {
 
-// Beam search as in transformers 5: the num_beams most probable sequences are continued. Of the sequences
-// that have ended, it keeps the num_beams with the largest sum of log probabilities divided by
-// length^length_penalty. A sequence counts as ended only if it is among the num_beams best of its step.
+// Beam search as in transformers 5: the num_beams most probable sequences are continued; with do_sample,
+// those of a random sample of continuations. Of the sequences that have ended, it keeps the num_beams with
+// the largest sum of log probabilities divided by length^length_penalty. A sequence counts as ended only if
+// it is among the num_beams best of its step.
 class BeamSearch : public Search {
  public:
   BeamSearch(const GenerationOptions& options, const SearchEvents& events, SearchStart start);
@@ -20,11 +21,20 @@ class BeamSearch : public Search {
     float score;  // the sum of log probabilities; of finished beams, divided by length^length_penalty
   };
 
-  Tensor scores(const Tensor& logits) const;  // [beams * vocabulary], of all continuations
+  // A continuation of a beam; `score` is that of the beam which it would be.
+  struct Candidate {
+    Continuation next;
+    float score;
+  };
+
+  Tensor scores(const Tensor& logits) const;  // [beams, vocabulary], log probabilities of next tokens
+  std::vector<Candidate> best(const Tensor& scores, int64_t count) const;
+  std::vector<Candidate> drawn(const Tensor& scores, int64_t count) const;
   void finish(Beam beam);
   bool can_improve() const;
 
   std::vector<Beam> running_, finished_;  // both in descending order of their scores
+  int64_t steps_ = 0;
 };
 
 }  // namespace stretto::generate

@@ -21,13 +21,15 @@ const std::vector<std::vector<int32_t>> prompts = {
 TEST(Generator, TextsAreTheSameForAnyBatchSize) {
   for (const char* folder : {"gpt2/plain", "llama/grouped", "llama/mistral", "llama/qwen3"}) {
     const auto model = load_generating(folder);
-    for (GenerationOptions options : {GenerationOptions{.eos_token_id = {3, 17}},
-                                      GenerationOptions{.eos_token_id = {3, 17}, .num_beams = 3},
-                                      GenerationOptions{.eos_token_id = {3},
-                                      .do_sample = true,
-                                      .temperature = 1.5,
-                                      .seed = 5,
-                                      .num_return_sequences = 2}}) {
+    for (GenerationOptions options :
+         {GenerationOptions{.eos_token_id = {3, 17}},
+          GenerationOptions{.eos_token_id = {3, 17}, .num_beams = 3},
+          GenerationOptions{.eos_token_id = {3},
+          .do_sample = true,
+          .temperature = 1.5,
+          .seed = 5,
+          .num_return_sequences = 2},
+          GenerationOptions{.eos_token_id = {3, 17}, .num_beams = 3, .do_sample = true, .seed = 6}}) {
       options.max_new_tokens = 14;
       const auto alone = generated(*model, options, prompts, 1);
       ASSERT_EQ(alone.size(), prompts.size());
@@ -211,7 +213,6 @@ TEST(Generator, OptionsOutOfRangeAreRefused) {
   EXPECT_THAT(refused({.max_new_tokens = 0}), has_all("max_new_tokens: found 0"));
   EXPECT_THAT(refused({.max_new_tokens = 2, .min_new_tokens = 3}),
               has_all("min_new_tokens 3 exceeds max_new_tokens 2"));
-  EXPECT_THAT(refused({.num_beams = 2, .do_sample = true}), has_all("num_beams 2 and do_sample"));
   EXPECT_THAT(refused({.num_return_sequences = 2}), has_all("num_return_sequences 2", "at most num_beams"));
   EXPECT_THAT(refused({.eos_token_id = {40}}), has_all("eos_token_id: found 40"));
 }
@@ -280,6 +281,35 @@ TEST(Sampling, FrequenciesAreTheProbabilities) {
   expect({.typical_p = 0.5}, {0.4, 0, 0.25, 0, 0.15, 0});
   expect({.typical_p = 0.95}, {0.4, 0.05, 0.25, 0.1, 0.15, 0.05});
   expect({.temperature = 0.5, .top_k = 4, .top_p = 0.9}, {0.16, 0, 0.0625, 0, 0.0225, 0});
+}
+
+// Two beams draw two of the tokens without replacement, and the more probable one is the best. A beam keeps a
+// choice besides the end token, though top_k leaves one.
+TEST(Sampling, BeamsDrawWithoutReplacement) {
+  const std::vector<double> p = {0.4, 0.05, 0.25, 0.1, 0.14, 0.06};
+  Tensor logits = at::empty({1, 6});
+  for (int64_t i = 0; i < 6; ++i) logits[0][i] = std::log(p[static_cast<size_t>(i)]);
+  const auto first_tokens = [&](GenerationOptions options) {
+    options.max_new_tokens = 1;
+    options.num_beams = 2;
+    options.do_sample = true;
+    const SearchEvents events;
+    std::vector<double> counts(6);
+    for (int64_t i = 0; i < 40000; ++i) {
+      const auto search = make_search(options, events, {{1}, i, 1});
+      search->step(logits.clone());
+      ++counts[static_cast<size_t>(search->results().at(0).at(0))];
+    }
+    for (double& count : counts) count /= 40000;
+    return counts;
+  };
+  std::vector<double> expected(6);
+  for (size_t a = 0; a < 6; ++a)
+    for (size_t b = 0; b < 6; ++b)
+      if (a != b) expected[p[a] > p[b] ? a : b] += p[a] * p[b] / (1 - p[a]);
+  EXPECT_LT(chi_squared(first_tokens({}), expected), 25);
+  const std::vector<double> best = first_tokens({.eos_token_id = {5}, .top_k = 1});
+  EXPECT_EQ(best[0], 1);  // of two choices, both are drawn
 }
 
 // Prompts, sequences and steps each have different random numbers.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <vector>
 
@@ -22,19 +24,16 @@ void forbid_repetition(std::span<const int32_t> text, size_t n, std::span<float>
       logits[static_cast<size_t>(text[i + n - 1])] = never;
 }
 
-struct Choice {
-  int32_t token;
-  double logit;
-  double probability = 0;
-};
+// Each of the following keeps at least `least` choices.
 
-void keep_top_k(std::vector<Choice>& choices, size_t k) {
-  if (k == 0 || k >= choices.size()) return;
+void keep_top_k(std::vector<Choice>& choices, size_t k, size_t least) {
+  k = k == 0 ? choices.size() : std::max(k, least);
+  if (k >= choices.size()) return;
   const auto by_logit = [](const Choice& a, const Choice& b) { return a.logit > b.logit; };
   const auto last = choices.begin() + static_cast<std::ptrdiff_t>(k) - 1;
   std::ranges::nth_element(choices, last, by_logit);
-  const double least = last->logit;
-  std::erase_if(choices, [&](const Choice& one) { return one.logit < least; });
+  const double smallest = last->logit;
+  std::erase_if(choices, [&](const Choice& one) { return one.logit < smallest; });
 }
 
 // Sets the probabilities of the choices.
@@ -47,24 +46,25 @@ void normalise(std::vector<Choice>& choices) {
 
 // Keeps the most probable tokens: removes the least probable ones that together have a probability of at most
 // 1 - p.
-void keep_top_p(std::vector<Choice>& choices, double p) {
+void keep_top_p(std::vector<Choice>& choices, double p, size_t least) {
   if (p >= 1) return;
   std::ranges::sort(choices, [](const Choice& a, const Choice& b) { return a.probability < b.probability; });
   double sum = 0;
   size_t removed = 0;
-  while (removed + 1 < choices.size() && (sum += choices[removed].probability) <= 1 - p) ++removed;
+  while (removed + least < choices.size() && (sum += choices[removed].probability) <= 1 - p) ++removed;
   choices.erase(choices.begin(), choices.begin() + static_cast<std::ptrdiff_t>(removed));
 }
 
-void keep_min_p(std::vector<Choice>& choices, double p) {
-  double largest = 0;
-  for (const Choice& one : choices) largest = std::max(largest, one.probability);
-  std::erase_if(choices, [&](const Choice& one) { return one.probability < p * largest; });
+void keep_min_p(std::vector<Choice>& choices, double p, size_t least) {
+  if (p <= 0) return;
+  std::ranges::sort(choices, std::greater{}, &Choice::probability);
+  while (choices.size() > least && choices.back().probability < p * choices.front().probability)
+    choices.pop_back();
 }
 
 // Locally typical sampling (Meister et al. 2022): keeps the tokens whose information is closest to its
 // expectation, as many as together have a probability of at least `mass`.
-void keep_typical(std::vector<Choice>& choices, double mass) {
+void keep_typical(std::vector<Choice>& choices, double mass, size_t least) {
   if (mass >= 1) return;
   normalise(choices);
   double entropy = 0;
@@ -76,7 +76,7 @@ void keep_typical(std::vector<Choice>& choices, double mass) {
   size_t last = 0;
   while (last + 1 < choices.size() && (sum += choices[last].probability) < mass) ++last;
   const double most = distance(choices[last]);
-  std::erase_if(choices, [&](const Choice& one) { return distance(one) > most; });
+  while (choices.size() > least && distance(choices.back()) > most) choices.pop_back();
 }
 
 }  // namespace
@@ -97,25 +97,41 @@ void apply_rules(const GenerationOptions& options, std::span<const int32_t> text
     for (const int32_t end : options.eos_token_id) logits[static_cast<size_t>(end)] = never;
 }
 
-int32_t sample(const GenerationOptions& options, std::span<const float> logits, double draw) {
+std::vector<Choice> choices_of(const GenerationOptions& options, std::span<const float> logits) {
   std::vector<Choice> choices;
   choices.reserve(logits.size());
   for (size_t i = 0; i < logits.size(); ++i)
     if (logits[i] != never) choices.push_back({static_cast<int32_t>(i), logits[i] / options.temperature});
-  if (choices.empty()) return 0;
-  keep_top_k(choices, static_cast<size_t>(options.top_k));
+  if (choices.empty()) return choices;
+  // Beams need a choice that does not end the text.
+  const size_t least = options.num_beams > 1 ? options.eos_token_id.size() + 1 : 1;
+  keep_top_k(choices, static_cast<size_t>(options.top_k), least);
   normalise(choices);
-  keep_top_p(choices, options.top_p);
-  keep_min_p(choices, options.min_p);
-  keep_typical(choices, options.typical_p);
+  keep_top_p(choices, options.top_p, least);
+  keep_min_p(choices, options.min_p, least);
+  keep_typical(choices, options.typical_p, least);
   // The order of ids makes the chosen token independent of rounding in the logits.
-  std::ranges::sort(choices, [](const Choice& a, const Choice& b) { return a.token < b.token; });
-  double sum = 0;
-  for (const Choice& one : choices) sum += one.probability;
-  double left = draw * sum;
-  for (const Choice& one : choices)
-    if ((left -= one.probability) < 0) return one.token;
-  return choices.back().token;
+  std::ranges::sort(choices, {}, &Choice::token);
+  return choices;
+}
+
+size_t draw_one(std::span<const double> weights, double draw) {
+  double left = draw * std::accumulate(weights.begin(), weights.end(), 0.0);
+  size_t last = 0;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (weights[i] <= 0) continue;
+    last = i;
+    if ((left -= weights[i]) < 0) break;
+  }
+  return last;
+}
+
+int32_t sample(const GenerationOptions& options, std::span<const float> logits, double draw) {
+  const std::vector<Choice> choices = choices_of(options, logits);
+  if (choices.empty()) return 0;
+  std::vector<double> weights;
+  for (const Choice& one : choices) weights.push_back(one.probability);
+  return choices[draw_one(weights, draw)].token;
 }
 
 double random_number(uint64_t seed, int64_t prompt, int64_t sequence, int64_t step) {

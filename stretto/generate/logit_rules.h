@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "stretto/generate/options.h"
 
@@ -11,6 +12,20 @@ namespace stretto::generate {
 // probabilities, of the token that follows `text`: the prompt and `new_tokens` tokens.
 void apply_rules(const GenerationOptions& options, std::span<const int32_t> text, int64_t new_tokens,
                  std::span<float> logits);
+
+// A token from which sampling draws.
+struct Choice {
+  int32_t token;
+  double logit;            // divided by the temperature
+  double probability = 0;  // up to a common factor
+};
+
+// The tokens that top_k, top_p, min_p and typical_p leave, in the order of ids.
+std::vector<Choice> choices_of(const GenerationOptions& options, std::span<const float> logits);
+
+// The index of a weight, drawn with probabilities that are proportional to the weights. `draw`: a random
+// number, 0 <= draw < 1. REQUIRES: a weight is above 0.
+size_t draw_one(std::span<const double> weights, double draw);
 
 // Draws a token with the probabilities that temperature, top_k, top_p, min_p and typical_p give the logits.
 // `draw`: a random number, 0 <= draw < 1.

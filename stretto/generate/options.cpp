@@ -60,14 +60,11 @@ void check(const GenerationOptions& options, int64_t vocab_size, const OptionNam
     throw ConfigError("{}: found {}; expected at most {}, the size of the model's vocabulary",
                       names("num_beams"), options.num_beams, vocab_size);
   }
-  if (options.do_sample && options.num_beams > 1) {
-    throw ConfigError("{} {} and {} exclude each other: beam search takes the most probable tokens",
-                      names("num_beams"), options.num_beams, names("do_sample"));
-  }
-  if (!options.do_sample && options.num_return_sequences > options.num_beams) {
-    throw ConfigError("{} {}: without {}, expected at most {}, which is {}", names("num_return_sequences"),
-                      options.num_return_sequences, names("do_sample"), names("num_beams"),
-                      options.num_beams);
+  const bool draws_each = options.do_sample && options.num_beams == 1;
+  if (!draws_each && options.num_return_sequences > options.num_beams) {
+    throw ConfigError("{} {}: expected at most {}, which is {}, or {} without beams",
+                      names("num_return_sequences"), options.num_return_sequences, names("num_beams"),
+                      options.num_beams, names("do_sample"));
   }
   for (const int32_t id : options.eos_token_id) {
     if (id < 0 || id >= vocab_size)

@@ -42,7 +42,8 @@ struct GenerationOptions {
   double length_penalty = 1;  // scores of beams are divided by length^length_penalty
   EarlyStopping early_stopping = EarlyStopping::no;
 
-  // Draws tokens at random, with the probabilities softmax(logits / temperature). REQUIRES: num_beams 1.
+  // Draws tokens at random, with the probabilities softmax(logits / temperature). With beams, the
+  // continuations among which a step chooses are drawn, without replacement, instead of the best ones.
   bool do_sample = false;
   double temperature = 1;
   int64_t top_k = 50;    // draws from the k most probable tokens; 0: from all

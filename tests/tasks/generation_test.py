@@ -57,7 +57,7 @@ def check_generate(stretto):
 def check_ranks(stretto):
     """Ranks share the prompts: texts and their order are those of one rank, also where rounds are cut short."""
     prompts = "".join(f"{name} has {number}\n" for number in range(10, 35) for name in ("Anna", "Boris"))
-    for flags in (["--json"], ["--json", "--do-sample", "--seed", 3, "--num-return-sequences", 2], ["--json", "--num-beams", 3], []):
+    for flags in (["--json"], ["--json", "--do-sample", "--seed", 3, "--num-return-sequences", 2], ["--json", "--num-beams", 3, "--do-sample"], []):
         alone = stretto.run(*GENERATE, *flags, "--max-new-tokens", 8, stdin=prompts)
         for ranks in ("-N=2", "-N=3"):
             shared = stretto.run(*GENERATE, *flags, "--max-new-tokens", 8, "--batch-size", 2, ranks, stdin=prompts)
@@ -176,11 +176,11 @@ def check_mistakes(stretto):
 MISTAKES = [
     (["--text", "a", "--do-sample", "--temperature", 0], "--temperature: found 0"),
     (["--text", "a", "--do-sample", "--top-p", 0], "--top-p: found 0"),
+    (["--text", "a", "--do-sample", "--temperature", "x"], '--temperature: "x" is not a number'),
     (["--text", "a", "--temperature", 2], "--temperature has no effect without --do-sample"),
     (["--text", "a", "--length-penalty", 2], "--length-penalty has no effect without --num-beams"),
     (["--text", "a", "--num-beams", 100000], "--num-beams: found 100000"),
-    (["--text", "a", "--num-beams", 2, "--do-sample"], "--num-beams 2 and --do-sample exclude each other"),
-    (["--text", "a", "--num-return-sequences", 2], "--num-return-sequences 2: without --do-sample"),
+    (["--text", "a", "--num-return-sequences", 2], "--num-return-sequences 2: expected at most --num-beams, which is 1"),
     (["--text", "a", "--max-new-tokens", 0], '--max-new-tokens: "0" is not a whole number from 1 to'),
     (["--text", "a", "--max-new-tokens", "99999999999999999999"], '--max-new-tokens: "99999999999999999999" is not a whole number from 1 to'),
     (["--text", "a", "--seed", "99999999999999999999"], '--seed: "99999999999999999999" is not a whole number from 0 to'),

@@ -29,6 +29,10 @@ Check number_from(int64_t least, int64_t most) {
   };
 }
 
+std::string a_number(const std::string& text) {
+  return parse_double(text) ? "" : fmt::format("\"{}\" is not a number", text);
+}
+
 std::string a_number_above_zero(const std::string& text) {
   const auto number = parse_double(text);
   if (number && std::isfinite(*number) && *number > 0) return "";

@@ -15,6 +15,7 @@ std::string a_name(const std::string& text);
 
 Check whole_number_from(int64_t least, int64_t most);
 Check number_from(int64_t least, int64_t most);
+std::string a_number(const std::string& text);
 std::string a_number_above_zero(const std::string& text);
 
 }  // namespace stretto::arguments

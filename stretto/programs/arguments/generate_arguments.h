@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,7 +27,9 @@ struct GenerateArguments : InferenceArguments {
 
 inline void add_generation_options(CLI::App& verb, GenerateArguments& arguments) {
   const auto number = [&](const char* name, std::optional<double>& target, const char* type,
-                          const char* help) { verb.add_option(name, target, help)->type_name(type); };
+                          const char* help) {
+    verb.add_option(name, target, help)->type_name(type)->check(a_number);
+  };
   const auto count = [&](const char* name, auto& target, const char* type, int64_t least, const char* help) {
     constexpr int64_t most = 1'000'000'000;
     verb.add_option(name, target, help)->type_name(type)->check(whole_number_from(least, most));
@@ -54,7 +57,9 @@ inline void add_generation_options(CLI::App& verb, GenerateArguments& arguments)
          "Sampling: of tokens with at least P times the largest probability (default: 0)");
   number("--typical-p", arguments.typical_p, "P",
          "Sampling: of the most typical tokens whose probabilities sum to at least P (default: 1)");
-  count("--seed", arguments.seed, "N", 0, "Sampling: equal seeds give equal texts (default: 42)");
+  verb.add_option("--seed", arguments.seed, "Sampling: equal seeds give equal texts (default: 42)")
+      ->type_name("N")
+      ->check(whole_number_from(0, std::numeric_limits<int64_t>::max()));
   count("--num-beams", arguments.num_beams, "N", 1, "Beam search with N beams (default: 1, greedy search)");
   number("--length-penalty", arguments.length_penalty, "X",
          "Beam search: scores are divided by length^X (default: 1)");
