@@ -536,8 +536,8 @@ TEST(ModelSection, MistakesHaveThePositionOfTheirKey) {
   refuses(llama + "    hidden_size:\n    num_hidden_layers: 2\n",
           "r.yaml:5:5: model.config.hidden_size: the value is empty; give one or remove the line");
   refuses(llama + "    hidden_size: null\n",
-          "r.yaml:5:18: model.config.hidden_size: the value is null; give one, or remove the key for that of "
-          "transformers");
+          "r.yaml:5:18: model.config.hidden_size: the value is null; give one, or remove the key for "
+          "transformers' default");
   EXPECT_NO_THROW(check_model_section(small_model(llama + "    head_dim: null\n")));
   refuses(llama + "    rope_scaling: {rope_type: linear}\n",
           "r.yaml:5:19: model.config.rope_scaling: factor is missing");

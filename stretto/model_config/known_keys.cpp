@@ -42,7 +42,7 @@ void check_keys(const nlohmann::json& json, const std::string& source, const std
                 KnownKeys known) {
   for (const std::string& key : known.all) {
     if (!json.contains(key) || !json.at(key).is_null() || contains(known.nullable, key)) continue;
-    throw ConfigError("{}: {}: the value is null; give one, or remove the key for that of transformers",
+    throw ConfigError("{}: {}: the value is null; give one, or remove the key for transformers' default",
                       source, key);
   }
   known.all.insert(known.all.end(), keys_without_effect.begin(), keys_without_effect.end());

@@ -8,6 +8,7 @@
 #include "stretto/base/hash.h"
 #include "stretto/base/log.h"
 #include "stretto/config/evaluation.h"
+#include "stretto/config/model_json.h"
 #include "stretto/tasks/preparation.h"
 #include "stretto/trainer/folder/run_folder.h"
 #include "stretto/trainer/records/summary.h"
@@ -92,6 +93,10 @@ Predictions FineTuningProgram::evaluate(Module& module, const data::Dataset& dat
                                           {"ranks", mesh_.size(Axes::world)}});
   }
   return std::move(evaluation.predictions);
+}
+
+void FineTuningProgram::with_model_places(const std::function<void()>& make) const {
+  with_section_places(recipe_.origins, make);
 }
 
 void FineTuningProgram::log_kept_texts() const {

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "stretto/config/model_json.h"
 #include "stretto/config/task_kind.h"
 #include "stretto/data/dataset.h"
 #include "stretto/tasks/model_module.h"
@@ -74,6 +74,9 @@ class FineTuningProgram : public Task {
                 const std::vector<std::shared_ptr<Callback>>& callbacks) const;
   // The predictions of the dataset, on rank 0, which writes test_summary.json. Collective.
   Predictions evaluate(Module& module, const data::Dataset& dataset) const;
+  // Calls make(), which makes the recipe's model. ConfigErrors on the section model.config begin with the
+  // position of the key in the recipe.
+  void with_model_places(const std::function<void()>& make) const;
   // Logs the folder of texts that are tokenised already, if there is one, unless steps have been recorded: a
   // run that is refused before its first step leaves only these texts.
   void log_kept_texts() const;
@@ -165,7 +168,7 @@ FitResult FineTuning<Corpus, Data, Tuned>::train(const std::vector<std::shared_p
   const StartingModel start = starting_model(files.train);
   const text::Tokenizer tokenizer = load_tokenizer(start.tokenizer);
   std::unique_ptr<Tuned> module;
-  with_section_places(recipe_.origins, [&] {
+  with_model_places([&] {
     module = make_module({.model = start.model,
                           .labels = files.labels,
                           .seed = static_cast<uint64_t>(recipe_.training.seed),

@@ -219,7 +219,10 @@ std::vector<ParityCase> parity_cases() {
                                      {heads::token_classification, "bert_heads/parity_token"},
                                      {heads::question_answering, "bert_heads/parity_qa"},
                                      {heads::causal_language_model, "gpt2/parity"},
-                                     {heads::causal_language_model, "llama/parity_grouped"}}) {
+                                     {heads::causal_language_model, "llama/parity_grouped"},
+                                     {heads::causal_language_model, "llama/parity_mistral"},
+                                     {heads::causal_language_model, "llama/parity_qwen2"},
+                                     {heads::causal_language_model, "llama/parity_qwen3"}}) {
     for (const char* strategy : {"zero1", "zero2", "fsdp", "hsdp"})
       cases.push_back({head, folder, "fp64", 2, 1, 1e-9, 1e-6, {}, strategy});
   }

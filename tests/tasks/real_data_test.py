@@ -21,6 +21,29 @@ SKIPPED = 77
 STEPS = 6
 
 
+def check_language_model(stretto):
+    """recipes/clm.yaml on tinyshakespeare with a small model: two parts of a run give the losses of a whole one, and it is tested with
+    windows; run-clm, with the lines that it takes for validation."""
+    os.environ["STRETTO_TOKENIZER"] = str(stretto.data / "tokenizers/gpt2")
+    small = [f"model.config.{key}={value}" for key, value in (("n_layer", 2), ("n_head", 2), ("n_embd", 32), ("n_positions", 128))]
+    settings = [*small, f"training.max_steps={STEPS}", "track.log_every=1", "data.max_test_samples=20"]
+    stretto.train("recipes/clm.yaml", "clm", 2, *settings)
+    stretto.train("recipes/clm.yaml", "clm-parts", 2, *settings, "training.steps_this_run=2")
+    stretto.train("recipes/clm.yaml", "clm-parts", 2, *settings)
+    whole, parts = ([record["loss"] for record in records(stretto.folder / run / "metrics.jsonl") if "loss" in record]
+                    for run in ("clm", "clm-parts"))
+    require(len(whole) == STEPS and whole == parts, f"clm.yaml in one part: {whole}, in two: {parts}")
+    require(whole[-1] < whole[0] and abs(whole[0] - math.log(50257)) < 0.1, f"clm.yaml: losses {whole}")
+    stretto.run("test", "recipes/clm.yaml", "-N", 2, "--no-pin", "output=clm", *settings, "causal_lm.stride=64")
+    results = stretto.json("clm/test_results.json")
+    require(math.isclose(results["perplexity"], math.exp(results["loss"]), rel_tol=1e-6), f"{results}")
+    text = stretto.data / "tinyshakespeare/input.txt"
+    stretto.run("run-clm", "--model_name_or_path", "clm/model", "--train_file", text, "--do_train", "--do_eval", "--max_steps", STEPS,
+                "--max_train_samples", 40, "--max_eval_samples", 20, "--block_size", 128, "-N", 2, "--output_dir", "door")
+    results = stretto.json("door/all_results.json")
+    require(results["perplexity"] > 1 and results["eval_samples"] == 20 and results["total_flos"] > 0, f"run-clm: {results}")
+
+
 def find_encoder():
     for folder in [os.environ.get("STRETTO_ENCODER"), pathlib.Path(os.environ.get("STRETTO_DEPS", SOURCE / ".deps")) / "all-MiniLM-L6-v2"]:
         if folder and (pathlib.Path(folder) / "model.safetensors").exists():
@@ -220,6 +243,7 @@ def main(program):
         check_run_qa(stretto)
         check_run_glue(stretto)
         check_run_flair_ner(stretto)
+        check_language_model(stretto)
     return 0
 
 

@@ -35,10 +35,10 @@ TEST(Llama, UnsupportedConfigurationsAreRefused) {
                                          nlohmann::json{{"temperature", 0.7}, {"pretraining_tp", 2}}})
     EXPECT_EQ(refusal(harmless), "") << harmless;
   for (const char* key : {"hidden_size", "rope_theta", "mlp_bias"}) {
-    EXPECT_EQ(
-        refusal({{key, nullptr}}),
-        fmt::format(
-            "config.json: {}: the value is null; give one, or remove the key for that of transformers", key));
+    EXPECT_EQ(refusal({{key, nullptr}}),
+              fmt::format(
+                  "config.json: {}: the value is null; give one, or remove the key for transformers' default",
+                  key));
   }
   for (const char* key :
        {"num_key_value_heads", "rope_scaling", "sliding_window", "pad_token_id", "torch_dtype"})

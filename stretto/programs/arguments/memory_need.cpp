@@ -89,8 +89,9 @@ void require_memory(const Recipe& recipe, Verb verb, const JobShape& job, double
   int fit = ranks;
   while (fit > 0 && !fits(fit)) --fit;
   throw ConfigError(
-      "{} rank{} need at least {} of memory ({} per rank), but {} are available; {}, or pass --oversubscribe to start them anyway",
-      ranks, ranks == 1 ? "" : "s", human_bytes(need * ranks), human_bytes(need), human_bytes(available),
+      "{} rank{} need{} at least {} of memory ({} per rank), but {} are available; {}, or pass --oversubscribe to start them anyway",
+      ranks, ranks == 1 ? "" : "s", ranks == 1 ? "s" : "", human_bytes(need * ranks), human_bytes(need),
+      human_bytes(available),
       fit == 0 ? "use a smaller model, or a machine with more memory"
                : fmt::format("start at most {} (-N {})", fit, fit));
 }
