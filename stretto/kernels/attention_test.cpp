@@ -172,34 +172,40 @@ TEST_P(AttentionKernel, LastQueriesEqualThoseOfAll) {
   }
 }
 
-// Sequences with one query are computed by loops of their own (cpu/one_query_loops.h).
+// Sequences with one query, whose keys are rows in any order, are computed by loops of their own
+// (cpu/one_query_loops.h).
 TEST_P(AttentionKernel, OneQueryPerSequenceEqualsReference) {
-  const std::vector<int64_t> keys = {1, 9, 63, 64, 65, 130, 3};
+  const auto expect_equal = [](Inputs inputs) {
+    const auto wide = GetParam().dtype == at::kDouble ? at::kDouble : at::kFloat;
+    const Tensor wanted =
+        attention_reference(inputs.q.to(wide), inputs.k.to(wide), inputs.v.to(wide), inputs.sequences, {});
+    const Tensor order = at::randperm(inputs.k.size(0));
+    inputs.sequences.key_rows = at::argsort(order);
+    inputs.k = inputs.k.index_select(0, order);
+    inputs.v = inputs.v.index_select(0, order);
+    const Tensor found = attention(inputs.q, inputs.k, inputs.v, inputs.sequences, {}).rows;
+    EXPECT_LT(difference(found, wanted), GetParam().tolerance);
+  };
   for_each_target([&] {
     for (const int64_t width : {1, 5, 24, 64}) {
       for (const int64_t window : {0, 5, 70}) {
         SCOPED_TRACE("width " + std::to_string(width) + ", window " + std::to_string(window));
-        Inputs inputs = make_inputs({1, 1, 1, 1, 1, 1, 1}, keys, 6, width, GetParam().dtype);
+        Inputs inputs =
+            make_inputs({1, 1, 1, 1, 1, 1, 1}, {1, 9, 63, 64, 65, 130, 3}, 6, width, GetParam().dtype);
         inputs.k = inputs.k.slice(1, 0, 2).contiguous();
         inputs.v = inputs.v.slice(1, 4).contiguous();
         inputs.sequences.causal = true;
         inputs.sequences.queries_are_last = true;
         inputs.sequences.window = window;
         inputs.sequences.scale = 0.4;
-        compare(inputs, {}, GetParam());
-        const Tensor wanted = attention(inputs.q, inputs.k, inputs.v, inputs.sequences, {}).rows;
-        const Tensor order = at::randperm(inputs.k.size(0));
-        inputs.sequences.key_rows = at::argsort(order);
-        inputs.k = inputs.k.index_select(0, order);
-        inputs.v = inputs.v.index_select(0, order);
-        EXPECT_TRUE(at::equal(attention(inputs.q, inputs.k, inputs.v, inputs.sequences, {}).rows, wanted));
+        expect_equal(inputs);
       }
     }
   });
   Inputs first = make_inputs({1, 0, 1}, {4, 2, 7}, 2, 8, GetParam().dtype);
   for (const bool causal : {false, true}) {
     first.sequences.causal = causal;
-    compare(first, {}, GetParam());
+    expect_equal(first);
   }
 }
 

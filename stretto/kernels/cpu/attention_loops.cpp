@@ -452,7 +452,7 @@ template <class T>
 void with_scratch(const AttentionCall<T>& call) {
   AttentionScratch<Real<T>> scratch;
   scratch.longest_queries = longest(call.query_bounds, call.sequences);
-  if (scratch.longest_queries <= 1 && !call.is_backward && call.drop.threshold == 0)
+  if (scratch.longest_queries <= 1 && call.key_rows != nullptr && call.drop.threshold == 0)
     return one_query_loop(call);
   scratch.longest_keys = longest(call.key_bounds, call.sequences);
   const int64_t row = call.width + largest_vector / 4;

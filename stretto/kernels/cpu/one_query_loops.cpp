@@ -45,8 +45,7 @@ class OneQuery {
  private:
   // The numbers of a key, of all its heads.
   const T* row(const StridedRows<T>& rows, int64_t key) const {
-    const int64_t index = call_.key_rows != nullptr ? call_.key_rows[first_key_ + key] : first_key_ + key;
-    return rows.memory + index * rows.stride;
+    return rows.memory + call_.key_rows[first_key_ + key] * rows.stride;
   }
   // The first number of the head of keys that a head of queries reads.
   int64_t column(int64_t head) const { return head / (call_.heads / call_.key_heads) * width_; }
