@@ -102,6 +102,7 @@ class FineTuningProgram : public Task {
 template <class Corpus, class Data, class Tuned>
 class FineTuning : public FineTuningProgram {
  public:
+  // Task::train by the functions below. Throws their errors and those of Trainer::fit.
   FitResult train(const std::vector<std::shared_ptr<Callback>>& callbacks) final;
   void test() final;
 

@@ -233,7 +233,7 @@ TEST(SequenceTagger, InvalidConfigurationsAreRefused) {
   EXPECT_THAT(refusal({{"word_dimensions", 0}, {"characters", ""}}), HasSubstr("words have no vectors"));
   EXPECT_THAT(refusal({{"use_crf", 1}}), HasSubstr("use_crf: found 1; expected true or false"));
   EXPECT_THAT(refusal({{"vocab_size", nullptr}}), HasSubstr("vocab_size is missing"));
-  EXPECT_THAT(refusal({{"rnn_layers", 9999}, {"hidden_size", 16'000'000}}), HasSubstr("2^40 parameters"));
+  EXPECT_THAT(refusal({{"rnn_layers", 999}, {"hidden_size", 16'000'000}}), HasSubstr("2^40 parameters"));
 }
 
 // The remaining parameters when parts are switched off.
