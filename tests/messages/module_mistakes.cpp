@@ -161,6 +161,15 @@ void add_modules(Mistakes& all) {
     Line module;
     trainer.fit(module, Points(0), nullptr);
   });
+  add_trainer("no validation samples", [](Trainer& trainer) {
+    Line module;
+    const Points train, validation(0);
+    trainer.fit(module, train, &validation);
+  });
+  add_trainer("predict() without samples", [](Trainer& trainer) {
+    Line module;
+    trainer.predict(module, Points(0), {.load = false});
+  });
   add_trainer("a model rule that names no metric",
               [](Trainer& trainer) { trainer.register_model_saving("best/f1"); });
 

@@ -94,13 +94,14 @@ class Trainer {
 
   // Loads the weights and computes the metrics of `samples` with Module::test_step, each sample once; the
   // same on all ranks. They are computed in fp32, or fp64 in fp64 runs. Rank 0 writes them to
-  // <output>/test_results.json. Collective. Throws ConfigError if there is no model.
+  // <output>/test_results.json. Collective. Throws ConfigError if there is no model, and DataError if there are
+  // no samples.
   Metrics test(Module& module, const data::Dataset& samples, const TestOptions& options = {});
   Metrics test(Module& module, DataModule& data, const TestOptions& options = {});
 
   // Loads the weights and returns what Module::predict_step returns, rows [samples, K] float64 and bytes in
   // dataset order, on rank 0, and nothing on other ranks. Collective. Throws ConfigError if there is no
-  // model, or predict_step returns nothing.
+  // model, or predict_step returns nothing, and DataError if there are no samples.
   Predictions predict(Module& module, const data::Dataset& samples, const TestOptions& options = {});
   Predictions predict(Module& module, DataModule& data, const TestOptions& options = {});
 

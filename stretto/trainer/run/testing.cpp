@@ -54,6 +54,7 @@ FitResult Trainer::fit(Module& module, DataModule& data) {
 
 trainer::Evaluation Trainer::evaluate_loaded(Module& module, const data::Dataset& samples,
                                              const TestOptions& options, trainer::EvaluationStep step) const {
+  if (samples.size() == 0) throw DataError("the dataset has no samples to test or predict");
   const std::filesystem::path folder = options.model.empty() ? recipe_.output / "model" : options.model;
   if (options.load) {
     if (!std::filesystem::is_directory(folder)) {
