@@ -53,6 +53,16 @@ std::string describe_extra(const CLI::App& verb, const std::string& word) {
   return fmt::format("{} is not an option{}", name, did_you_mean(name, option_names(verb)));
 }
 
+// Adds the short name of an option, which may be the one that was given; CLI11 names options by their long
+// names.
+std::string with_short_name(const CLI::App& verb, const std::string& message) {
+  for (const CLI::Option* option : verb.get_options()) {
+    if (!option->get_snames().empty() && message.starts_with(option->get_name() + ": "))
+      return fmt::format("-{}, {}", option->get_snames().front(), message);
+  }
+  return message;
+}
+
 int flush_after_help() {
   try {
     flush_standard_output();
@@ -86,7 +96,7 @@ std::string describe_usage_error(const CLI::App& app, const CLI::ParseError& err
   const std::vector<std::string> inner = names_of_verbs(verb);
   std::string message = !inner.empty() ? describe_missing_verb(inner, extra)
                         : is_extra     ? describe_extra(verb, extra.front())
-                                       : error.what();
+                                       : with_short_name(verb, error.what());
   if (const size_t end = message.find_last_not_of(".\n "); end != std::string::npos) message.resize(end + 1);
   return fmt::format("{}{}{}; {}--help lists the options", name, name.empty() ? "" : ": ", message,
                      name.empty() ? "" : name + " ");

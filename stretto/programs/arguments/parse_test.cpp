@@ -67,7 +67,8 @@ TEST(Parse, AnEmptyStrategyIsRefused) {
 TEST(Parse, OtherUsageErrorsNameTheVerb) {
   EXPECT_EQ(TrainCommand().usage_error({}),
             "stretto train: recipe is required; stretto train --help lists the options");
-  EXPECT_THAT(TrainCommand().usage_error({"r.yaml", "-N", "0"}), HasSubstr("stretto train: "));
+  EXPECT_THAT(TrainCommand().usage_error({"r.yaml", "-N", "0"}),
+              HasSubstr("stretto train: -N, --nproc-per-node: \"0\" is not"));
 }
 
 TEST(Parse, SettingsMayOrMayNotFollowSet) {
