@@ -1,6 +1,6 @@
-# Run by `cmake --install`: installs stretto/stretto.h, which includes the public headers, the public headers that
-# it doesn't include, and every header of stretto that these reach. Headers that only stretto's own sources and
-# tests include are not installed.
+# Run by `cmake --install`: installs stretto/stretto.h, which includes the public headers, the public headers
+# that it doesn't include, and every header of stretto that these reach. Headers that only stretto's own sources
+# and tests include are not installed.
 # STRETTO_SOURCE: root of the sources.
 cmake_policy(VERSION 3.22)
 set(wanted stretto/stretto.h stretto/models/bert/model.h stretto/optim/parts.h)

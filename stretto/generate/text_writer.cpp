@@ -17,7 +17,7 @@ std::string_view rest(std::string_view text, size_t shown) {
   return text.substr(shown);
 }
 
-TextWriterOptions checked(TextWriterOptions options, const text::Tokenizer& tokenizer) {
+TextWriterOptions with_end_token(TextWriterOptions options, const text::Tokenizer& tokenizer) {
   if (options.generation.eos_token_id.empty()) {
     if (const auto end = tokenizer.eos_id()) options.generation.eos_token_id = {*end};
   }
@@ -28,7 +28,7 @@ TextWriterOptions checked(TextWriterOptions options, const text::Tokenizer& toke
 
 struct TextWriter::State {
   State(const TextModel& model, const text::Tokenizer& the_tokenizer, TextWriterOptions given)
-      : options(checked(std::move(given), the_tokenizer)),
+      : options(with_end_token(std::move(given), the_tokenizer)),
         tokenizer(the_tokenizer),
         generator(parts_of(model)) {}
 

@@ -7,9 +7,9 @@
 
 namespace stretto {
 
-// Of a family of decoders.
+// The keys of config.json that a family of decoders knows.
 struct KnownKeys {
-  std::vector<std::string> all;       // those that it reads or that change nothing in it
+  std::vector<std::string> all;       // those that the family reads, or that change nothing in it
   std::vector<std::string> nullable;  // those of them for which null has a meaning
 };
 

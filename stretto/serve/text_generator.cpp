@@ -81,7 +81,7 @@ nlohmann::ordered_json TextContinuation::record_of(const std::string& text,
                                                    const std::string& output) const {
   if (output == "pipeline") {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    // As transformers does, the new tokens are decoded without the prompt, which may lose a space.
+    // The new tokens are decoded without the prompt, as in transformers, which may lose a space.
     for (const GeneratedText& one : found)
       list.push_back({{"generated_text", text + served_.tokenizer.decode(one.token_ids)}});
     return list;

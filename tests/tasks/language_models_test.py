@@ -229,7 +229,7 @@ def check_mistakes(stretto):
         "type": "WordLevel", "unk_token": "?", "vocab": {word: id for id, word in enumerate(words)}}}))
     for settings, message in MISTAKES:
         error = stretto.require_error(message, "train", "clm.yaml", "-N", 1, "output=mistaken", *settings)
-        # Of a refused run remain texts that were tokenized before the mistake was found, which it logs, or nothing.
+        # A refused run leaves texts that were tokenized before the mistake was found, which it logs, or nothing.
         left = folder / "mistaken"
         require(not left.exists() or any(left.rglob("tokens-*.bin")), f"{settings}: a refused run leaves {sorted(left.rglob('*'))}")
         require(left.exists() == ("mistaken/cache: the tokenised texts are kept" in error), f"{settings}: {left.exists()} {error}")
