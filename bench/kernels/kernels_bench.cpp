@@ -39,7 +39,10 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+std::string wanted;  // the beginning of names of what is measured
+
 void report(const std::string& name, const std::function<void()>& ours, const std::function<void()>& theirs) {
+  if (!name.starts_with(wanted)) return;
   ours(), theirs();
   std::vector<double> own, other;
   for (int turn = 0; turn < 15; ++turn) {
@@ -53,13 +56,20 @@ void report(const std::string& name, const std::function<void()>& ours, const st
 
 Tensor leaf(const Tensor& x) { return x.detach().requires_grad_(); }
 
-void attention(const char* name, const std::vector<int64_t>& lengths, at::ScalarType dtype, double p) {
+struct Heads {
+  int64_t count, width;
+  bool causal;
+};
+
+void attention(const char* name, const std::vector<int64_t>& lengths, const Heads& heads,
+               at::ScalarType dtype, double p) {
   std::vector<int64_t> bounds = {0};
   for (const int64_t length : lengths) bounds.push_back(bounds.back() + length);
-  const kernels::AttentionSequences sequences = {at::tensor(bounds), at::tensor(bounds),
-                                                 at::arange(std::ssize(lengths)),
-                                                 at::zeros({std::ssize(lengths)}, at::kLong)};
-  const auto random = [&] { return at::randn({bounds.back(), 12, 32}).to(dtype); };
+  kernels::AttentionSequences sequences = {at::tensor(bounds), at::tensor(bounds),
+                                           at::arange(std::ssize(lengths)),
+                                           at::zeros({std::ssize(lengths)}, at::kLong)};
+  sequences.causal = heads.causal;
+  const auto random = [&] { return at::randn({bounds.back(), heads.count, heads.width}).to(dtype); };
   const Tensor q = random(), k = random(), v = random(), grad = random();
   const kernels::Dropout dropout = {p, 1};
   report(
@@ -153,9 +163,11 @@ void run() {
   std::vector<int64_t> sentences;
   for (int64_t i = 0; i < 64; ++i) sentences.push_back(5 + i % 20);
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
-    attention("64 sequences of 5 to 24", sentences, dtype, 0.1);
-    attention("4 sequences of 512", {512, 512, 512, 512}, dtype, 0.1);
-    attention("4 sequences of 512", {512, 512, 512, 512}, dtype, 0);
+    const Heads heads = {12, 32, false};
+    attention("64 sequences of 5 to 24", sentences, heads, dtype, 0.1);
+    attention("4 sequences of 512", {512, 512, 512, 512}, heads, dtype, 0.1);
+    attention("4 sequences of 512", {512, 512, 512, 512}, heads, dtype, 0);
+    attention("8 causal sequences of 256", std::vector<int64_t>(8, 256), {6, 64, true}, dtype, 0);
     norm(860, 384, dtype);
     norm(4096, 768, dtype);
     activation(860, 1536, dtype);
@@ -169,4 +181,8 @@ void run() {
 }  // namespace
 }  // namespace stretto
 
-int main() { stretto::run(); }
+// kernels_bench [beginning of names, such as "norm"]
+int main(int count, char** arguments) {
+  if (count > 1) stretto::wanted = arguments[1];
+  stretto::run();
+}

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "stretto/kernels/cpu/one_query_loops.h"
+#include "stretto/kernels/cpu/pair_products.h"
 #include "stretto/kernels/cpu/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -82,26 +83,47 @@ HWY_INLINE void multiply_add(R* c, int64_t c_row, const R* a, int64_t a_row, int
   if (i < m) multiply_add_rows<1>(c + i * c_row, c_row, a + i * a_row, a_row, a_col, b, b_row, k, n);
 }
 
+// What the instructions of matmuls multiply: a number, or a pair of bf16 numbers.
+template <class R, bool pairs>
+struct UnitOf {
+  using Type = R;
+};
+template <class R>
+struct UnitOf<R, true> {
+  using Type = uint32_t;
+};
+
 // Processes one head of keys and values of one sequence and, one after the other, the heads of queries that
-// read it, converted to the computed type in rows that are padded to whole vectors.
-template <class T>
+// read it, in rows that are padded to whole vectors: converted to the computed type, or, for `pairs`, as
+// pairs of bf16 numbers (pair_products.h), to which weights and their gradients are rounded too.
+template <class T, bool pairs>
 class Head {
  public:
   using R = Real<T>;
+  using Unit = typename UnitOf<R, pairs>::Type;
 
   Head(const AttentionCall<T>& call, const AttentionScratch<R>& scratch)
-      : call_(call), width_(call.width), row_(padded<R>(call.width)), scale_(static_cast<R>(call.scale)) {
+      : call_(call),
+        width_(call.width),
+        row_(padded<R>(call.width)),
+        along_row_(padded<R>(units(call.width))),
+        scale_(static_cast<R>(call.scale)) {
     R* free = scratch.memory;
-    const auto take = [&](R*& part, int64_t count) {
-      part = free;
+    const auto take = [&](auto*& part, int64_t count) {
+      part = reinterpret_cast<decltype(part + 0)>(free);
       free += count;
     };
-    take(q_, scratch.longest_queries * row_);
-    take(grad_out_, scratch.longest_queries * row_);
+    const auto take_rows = [&](Rows& rows, int64_t count) {
+      take(rows.along, count * along_row_);
+      rows.down = rows.along;
+      if (pairs) take(rows.down, units(count) * row_);
+    };
+    take_rows(q_, scratch.longest_queries);
+    take_rows(grad_out_, scratch.longest_queries);
     take(grad_q_, scratch.longest_queries * row_);
     take(delta_, scratch.longest_queries);
-    take(k_, scratch.longest_keys * row_);
-    take(v_, scratch.longest_keys * row_);
+    take_rows(k_, scratch.longest_keys);
+    take_rows(v_, scratch.longest_keys);
     take(keys_across_, (scratch.longest_keys + tile_keys) * width_);
     take(values_across_, (scratch.longest_keys + tile_keys) * width_);
     take(grad_k_,
@@ -112,7 +134,7 @@ class Head {
 
   void forward(int64_t sequence, int64_t key_head) {
     open_keys(sequence, key_head);
-    for (int64_t i = 0; i < keys_; i += tile_keys) transpose_tile(k_, i, keys_across_);
+    for (int64_t i = 0; i < keys_; i += tile_keys) transpose_tile(k_.along, i, keys_across_);
     for (int64_t head = key_head * group(); head < (key_head + 1) * group(); ++head) {
       open_queries(head);
       for (int64_t i = 0; i < queries_; i += tile_queries) forward_tile(i);
@@ -125,19 +147,25 @@ class Head {
     zero(grad_v_, keys_ * row_);
     for (int64_t head = key_head * group(); head < (key_head + 1) * group(); ++head) {
       open_queries(head);
-      unpack({const_cast<T*>(call_.grad_out), call_.heads * width_}, first_query_, queries_, head_, R{1},
-             grad_out_);
+      unpack({const_cast<T*>(call_.grad_out), stride()}, first_query_, queries_, head_, R{1}, grad_out_);
       find_deltas();
       zero(grad_q_, queries_ * row_);
       for (int64_t j = 0; j < keys_; j += tile_keys)
         backward_tile(j, /*is_first=*/head == key_head * group());
       pack(grad_q_, queries_, scale_, call_.grad_q, first_query_, head_);
     }
-    pack(grad_k_, keys_, R{1}, call_.grad_k, first_key_, key_head);
+    pack(grad_k_, keys_, pairs ? scale_ : R{1}, call_.grad_k, first_key_, key_head);
     pack(grad_v_, keys_, R{1}, call_.grad_v, first_key_, key_head);
   }
 
  private:
+  // Rows of queries or keys. Units of `along` have numbers of one row: for sums over the columns. Units of
+  // `down` have numbers of one column: for sums over the rows. Without pairs they are the same.
+  struct Rows {
+    Unit *along, *down;
+  };
+  static int64_t units(int64_t numbers) { return pairs ? (numbers + 1) / 2 : numbers; }
+
   int64_t group() const { return call_.heads / call_.key_heads; }  // heads of queries that read this head
   int64_t stride() const { return call_.heads * width_; }
   int64_t tile_width(int64_t key) const { return HWY_MIN(tile_keys, keys_ - key); }
@@ -164,7 +192,7 @@ class Head {
     zero(row + seen.end, tile_width(key) - seen.end);
   }
   // The start of a tile's columns in keys_across_: `width_` rows of padded(tile_width) numbers.
-  R* across(R* all, int64_t key) const { return all + key * width_; }
+  Unit* across(Unit* all, int64_t key) const { return all + key * width_; }
 
   void open_keys(int64_t sequence, int64_t key_head) {
     sample_ = call_.samples[sequence];
@@ -178,22 +206,61 @@ class Head {
     unpack_keys(call_.v, key_head, v_);
   }
 
+  // Numbers are scaled before products, but scores of pairs after them, so that pairs are not rounded.
   void open_queries(int64_t head) {
     head_ = head;
-    unpack(call_.q, first_query_, queries_, head, scale_, q_);
+    unpack(call_.q, first_query_, queries_, head, pairs ? R{1} : scale_, q_);
   }
 
-  void unpack_keys(const StridedRows<T>& from, int64_t key_head, R* to) const {
-    if (call_.key_rows == nullptr) return unpack(from, first_key_, keys_, key_head, R{1}, to);
-    for (int64_t i = 0; i < keys_; ++i)
-      unpack(from, call_.key_rows[first_key_ + i], 1, key_head, R{1}, to + i * row_);
+  void unpack_keys(const StridedRows<T>& from, int64_t key_head, const Rows& to) const {
+    unpack(from, first_key_, keys_, key_head, R{1}, to, call_.key_rows);
   }
 
+  // `listed`: the row of each row, or null.
   void unpack(const StridedRows<T>& from, int64_t first_row, int64_t rows, int64_t head, R factor,
-              R* to) const {
+              const Rows& to, const int64_t* listed = nullptr) const {
     for (int64_t i = 0; i < rows; ++i) {
-      load_row(from.memory + (first_row + i) * from.stride + head * width_, width_, to + i * row_);
-      if (factor != R{1}) multiply_row(to + i * row_, factor);
+      const int64_t row = listed == nullptr ? first_row + i : listed[first_row + i];
+      const T* numbers = from.memory + row * from.stride + head * width_;
+      if (listed == nullptr) prefetch_row(numbers + rows_ahead * from.stride);
+      if constexpr (pairs) {
+        copy_row(numbers, to.along + i * along_row_);
+      } else {
+        load_row(numbers, width_, to.along + i * row_);
+        if (factor != R{1}) multiply_row(to.along + i * row_, factor);
+      }
+    }
+    if constexpr (pairs) pair_rows(to, rows);
+  }
+
+  // Rows of a head are far apart, which the processor does not foresee.
+  static constexpr int64_t rows_ahead = 8;
+  void prefetch_row(const T* row) const {
+    for (int64_t c = 0; c < width_; c += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(row + c);
+  }
+
+  void copy_row(const Bf16* from, uint32_t* to) const {
+    const Lanes<uint16_t> d;
+    for (int64_t c = 0; c < 2 * along_row_; c += static_cast<int64_t>(hn::Lanes(d))) {
+      const auto inside = hn::FirstN(d, static_cast<size_t>(HWY_MAX(int64_t{0}, width_ - c)));
+      hn::StoreU(hn::MaskedLoad(inside, d, reinterpret_cast<const uint16_t*>(from) + c), d,
+                 reinterpret_cast<uint16_t*>(to) + c);
+    }
+  }
+
+  // Pairs neighbours in columns.
+  void pair_rows(const Rows& rows, int64_t count) const {
+    const Lanes<uint32_t> d;
+    const hn::Rebind<uint16_t, Lanes<uint32_t>> half;
+    for (int64_t i = 0; i < count; i += 2) {
+      const auto* const first = reinterpret_cast<const uint16_t*>(rows.along + i * along_row_);
+      for (int64_t c = 0; c < row_; c += static_cast<int64_t>(hn::Lanes(d))) {
+        auto pair = hn::PromoteTo(d, hn::LoadU(half, first + c));
+        if (i + 1 < count)
+          pair =
+              hn::Or(pair, hn::ShiftLeft<16>(hn::PromoteTo(d, hn::LoadU(half, first + 2 * along_row_ + c))));
+        hn::StoreU(pair, d, rows.down + i / 2 * row_ + c);
+      }
     }
   }
 
@@ -210,33 +277,35 @@ class Head {
   }
 
   // Transposes one tile of rows.
-  void transpose_tile(const R* rows, int64_t key, R* all) const {
-    const int64_t count = tile_width(key), columns = padded<R>(count);
-    const R* from = rows + key * row_;
-    R* to = all + key * width_;
+  void transpose_tile(const Unit* rows, int64_t key, Unit* all) const {
+    const int64_t count = tile_width(key), columns = padded<R>(count), width = units(width_);
+    const Unit* from = rows + key * along_row_;
+    Unit* to = across(all, key);
     int64_t j = 0;
 #if HWY_TARGET != HWY_SCALAR
-    if constexpr (sizeof(R) == 4) {
+    if constexpr (sizeof(Unit) == 4) {
       for (; j + 4 <= count; j += 4) {
         int64_t c = 0;
-        for (; c + 4 <= width_; c += 4) transpose_four(from + j * row_ + c, to + c * columns + j, columns);
-        for (; c < width_; ++c) {
-          for (int64_t i = j; i < j + 4; ++i) to[c * columns + i] = from[i * row_ + c];
+        for (; c + 4 <= width; c += 4)
+          transpose_four(from + j * along_row_ + c, to + c * columns + j, columns);
+        for (; c < width; ++c) {
+          for (int64_t i = j; i < j + 4; ++i) to[c * columns + i] = from[i * along_row_ + c];
         }
       }
     }
 #endif
     for (; j < columns; ++j) {
-      for (int64_t c = 0; c < width_; ++c) to[c * columns + j] = j < count ? from[j * row_ + c] : R{0};
+      for (int64_t c = 0; c < width; ++c)
+        to[c * columns + j] = j < count ? from[j * along_row_ + c] : Unit{0};
     }
   }
 
 #if HWY_TARGET != HWY_SCALAR
   // Transposes a block of four by four.
-  void transpose_four(const R* from, R* to, int64_t columns) const {
-    const hn::FixedTag<R, 4> d;
-    const auto r0 = hn::LoadU(d, from), r1 = hn::LoadU(d, from + row_);
-    const auto r2 = hn::LoadU(d, from + 2 * row_), r3 = hn::LoadU(d, from + 3 * row_);
+  void transpose_four(const Unit* from, Unit* to, int64_t columns) const {
+    const hn::FixedTag<Unit, 4> d;
+    const auto r0 = hn::LoadU(d, from), r1 = hn::LoadU(d, from + along_row_);
+    const auto r2 = hn::LoadU(d, from + 2 * along_row_), r3 = hn::LoadU(d, from + 3 * along_row_);
     const auto low02 = hn::InterleaveLower(d, r0, r2), high02 = hn::InterleaveUpper(d, r0, r2);
     const auto low13 = hn::InterleaveLower(d, r1, r3), high13 = hn::InterleaveUpper(d, r1, r3);
     hn::StoreU(hn::InterleaveLower(d, low02, low13), d, to);
@@ -246,12 +315,48 @@ class Head {
   }
 #endif
 
-  // scores_ = rows of a times the transposed tile at `key`.
-  void multiply_across(const R* a, int64_t rows, const R* tile, int64_t key, R* scores) const {
+  // scores = factor * rows of a times the transposed tile at `key`; the factor applies to pairs only.
+  void multiply_across(const Unit* a, int64_t rows, const Unit* tile, int64_t key, R* scores,
+                       [[maybe_unused]] R factor) const {
     const int64_t columns = padded<R>(tile_width(key));
-    zero(scores, rows * tile_keys);
-    multiply_add(scores, tile_keys, a, row_, 1, tile, columns, rows, width_, columns);
+    if constexpr (pairs) {
+      multiply_pairs(
+          {scores, tile_keys, a, along_row_, 1, tile, columns, rows, units(width_), columns, factor});
+    } else {
+      zero(scores, rows * tile_keys);
+      multiply_add(scores, tile_keys, a, row_, 1, tile, columns, rows, width_, columns);
+    }
   }
+
+  // The numbers of a tile as left operands: for sums over keys, and, transposed, for sums over queries.
+  struct Factors {
+    const Unit *along, *down;
+    int64_t along_row;
+  };
+  // `rounded`: memory for them, which pairs need.
+  Factors factors_of(const R* tile, [[maybe_unused]] int64_t rows, [[maybe_unused]] int64_t key,
+                     [[maybe_unused]] uint32_t* rounded) const {
+    if constexpr (pairs) {
+      uint32_t* const down = rounded + tile_queries * tile_keys / 2;
+      round_to_pairs(tile, rows, tile_width(key), tile_keys, rounded, down);
+      return {rounded, down, tile_keys / 2};
+    } else {
+      return {tile, tile, tile_keys};
+    }
+  }
+
+  // `m` rows of sums += a b, where element (i, p) of a is a[i * a_row + p * a_column], and b has k units in
+  // each column.
+  void add_product(R* sums, const Unit* a, int64_t a_row, int64_t a_column, const Unit* b, int64_t m,
+                   int64_t k) const {
+    if constexpr (pairs) {
+      multiply_pairs({sums, row_, a, a_row, a_column, b, row_, m, k, row_, 1, /*accumulate=*/true});
+    } else {
+      multiply_add(sums, row_, a, a_row, a_column, b, row_, m, k, row_);
+    }
+  }
+  // The row of the right operand that begins with row `first`, a multiple of two.
+  const Unit* below(const Rows& rows, int64_t first) const { return rows.down + units(first) * row_; }
 
   // kept_ = 0 or drop.scale for `rows` queries from `query` and the keys of the tile.
   void draw_dropout(int64_t query, int64_t rows, int64_t key) {
@@ -274,7 +379,7 @@ class Head {
     zero(total, tile_queries);
     const int64_t first = first_seen_by(query) / tile_keys * tile_keys, end = seen_by(query + rows - 1);
     for (int64_t key = first; key < end; key += tile_keys) {
-      multiply_across(q_ + query * row_, rows, across(keys_across_, key), key, scores_);
+      multiply_across(q_.along + query * along_row_, rows, across(keys_across_, key), key, scores_, scale_);
       if (drops()) draw_dropout(query, rows, key);
       for (int64_t i = 0; i < rows; ++i) {
         const R before = largest[i];
@@ -286,7 +391,8 @@ class Head {
           multiply_row(mixed + i * row_, std::exp(before - largest[i]));
         if (drops()) drop_row(row, kept_ + i * tile_keys, tile_width(key));
       }
-      multiply_add(mixed, row_, scores_, tile_keys, 1, v_ + key * row_, row_, rows, tile_width(key), row_);
+      const Factors weights = factors_of(scores_, rows, key, rounded_scores_);
+      add_product(mixed, weights.along, weights.along_row, 1, below(v_, key), rows, units(tile_width(key)));
     }
     R log_sums[tile_queries];
     const Lanes<R> d;
@@ -338,11 +444,10 @@ class Head {
     const Lanes<R> d;
     for (int64_t i = 0; i < queries_; ++i) {
       const T* out = call_.out + (first_query_ + i) * stride() + head_ * width_;
-      const R* grad = grad_out_ + i * row_;
+      const T* grad = call_.grad_out + (first_query_ + i) * stride() + head_ * width_;
       auto sum = hn::Zero(d);
-      for (int64_t c = 0; c < width_; c += static_cast<int64_t>(hn::Lanes(d))) {
-        sum = hn::MulAdd(load_some(d, out + c, width_ - c), hn::LoadU(d, grad + c), sum);
-      }
+      for (int64_t c = 0; c < width_; c += static_cast<int64_t>(hn::Lanes(d)))
+        sum = hn::MulAdd(load_some(d, out + c, width_ - c), load_some(d, grad + c, width_ - c), sum);
       delta_[i] = hn::GetLane(hn::SumOfLanes(d, sum));
     }
   }
@@ -350,16 +455,16 @@ class Head {
   // Processes one head of queries; the first one also prepares the tile.
   void backward_tile(int64_t key, bool is_first) {
     if (is_first) {
-      transpose_tile(k_, key, keys_across_);
-      transpose_tile(v_, key, values_across_);
+      transpose_tile(k_.along, key, keys_across_);
+      transpose_tile(v_.along, key, values_across_);
     }
     R *grad_k = grad_k_ + key * row_, *grad_v = grad_v_ + key * row_;
     for (int64_t query = 0; query < queries_; query += tile_queries) {
       const int64_t rows = HWY_MIN(tile_queries, queries_ - query);
       if (seen_by(query + rows - 1) <= key || first_seen_by(query) >= key + tile_width(key)) continue;
-      const R *q = q_ + query * row_, *grad_out = grad_out_ + query * row_;
-      multiply_across(q, rows, across(keys_across_, key), key, scores_);
-      multiply_across(grad_out, rows, across(values_across_, key), key, grad_scores_);
+      const int64_t first = query * along_row_;
+      multiply_across(q_.along + first, rows, across(keys_across_, key), key, scores_, scale_);
+      multiply_across(grad_out_.along + first, rows, across(values_across_, key), key, grad_scores_, R{1});
       if (drops()) draw_dropout(query, rows, key);
       for (int64_t i = 0; i < rows; ++i) {
         const Seen seen = seen_in_tile(query + i, key);
@@ -367,10 +472,12 @@ class Head {
         zero_around(scores_ + i * tile_keys, seen, key);
         zero_around(grad_scores_ + i * tile_keys, seen, key);
       }
-      multiply_add(grad_v, row_, scores_, 1, tile_keys, grad_out, row_, tile_width(key), rows, row_);
-      multiply_add(grad_k, row_, grad_scores_, 1, tile_keys, q, row_, tile_width(key), rows, row_);
-      multiply_add(grad_q_ + query * row_, row_, grad_scores_, tile_keys, 1, k_ + key * row_, row_, rows,
-                   tile_width(key), row_);
+      const Factors weights = factors_of(scores_, rows, key, rounded_scores_),
+                    grads = factors_of(grad_scores_, rows, key, rounded_grads_);
+      add_product(grad_v, weights.down, 1, tile_keys, below(grad_out_, query), tile_width(key), units(rows));
+      add_product(grad_k, grads.down, 1, tile_keys, below(q_, query), tile_width(key), units(rows));
+      add_product(grad_q_ + query * row_, grads.along, grads.along_row, 1, below(k_, key), rows,
+                  units(tile_width(key)));
     }
   }
 
@@ -397,19 +504,23 @@ class Head {
   }
 
   const AttentionCall<T>& call_;
-  const int64_t width_, row_;
+  const int64_t width_, row_, along_row_;  // along_row_: of Rows::along
   const R scale_;
   int64_t head_ = 0, sample_ = 0, first_query_ = 0, queries_ = 0, first_key_ = 0, keys_ = 0;
   int64_t first_position_ = 0, first_place_ = 0;  // of the queries, in the sequence and in the sample
-  R *q_, *grad_out_, *grad_q_, *delta_, *k_, *v_, *keys_across_, *values_across_, *grad_k_, *grad_v_;
+  Rows q_, grad_out_, k_, v_;
+  Unit *keys_across_, *values_across_;
+  R *grad_q_, *delta_, *grad_k_, *grad_v_;
   R scores_[tile_queries * tile_keys], grad_scores_[tile_queries * tile_keys],
       kept_[tile_queries * tile_keys];
+  static constexpr int64_t rounded_units = pairs ? tile_queries * tile_keys : 1;
+  uint32_t rounded_scores_[rounded_units], rounded_grads_[rounded_units];
   uint32_t words_[tile_queries * tile_keys + spare_words];
 };
 
-template <class T>
+template <class T, bool pairs = false>
 HWY_INLINE void each_head(const AttentionCall<T>& call, const AttentionScratch<Real<T>>& scratch) {
-  Head<T> one(call, scratch);
+  Head<T, pairs> one(call, scratch);
   for (int64_t b = 0; b < call.sequences; ++b) {
     for (int64_t head = 0; head < call.key_heads; ++head) {
       call.is_backward ? one.backward(b, head) : one.forward(b, head);
@@ -421,6 +532,9 @@ void attention_f32(const AttentionCall<float>& call, const AttentionScratch<floa
   each_head(call, scratch);
 }
 void attention_bf16(const AttentionCall<Bf16>& call, const AttentionScratch<float>& scratch) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  if (has_pair_products()) return each_head<Bf16, true>(call, scratch);
+#endif
   each_head(call, scratch);
 }
 void attention_f64(const AttentionCall<double>& call, const AttentionScratch<double>& scratch) {
@@ -456,8 +570,8 @@ void with_scratch(const AttentionCall<T>& call) {
     return one_query_loop(call);
   scratch.longest_keys = longest(call.key_bounds, call.sequences);
   const int64_t row = call.width + largest_vector / 4;
-  std::vector<Real<T>> memory(static_cast<size_t>((3 * row + 1) * scratch.longest_queries +
-                                                  6 * row * scratch.longest_keys + (2 * 64 + 16) * row));
+  std::vector<Real<T>> memory(static_cast<size_t>((4 * row + 1) * scratch.longest_queries +
+                                                  7 * row * scratch.longest_keys + (2 * 64 + 16 + 4) * row));
   scratch.memory = memory.data();
   dispatch(call, scratch);
 }
