@@ -3,6 +3,7 @@
 
 #include "stretto/kernels/adamw.h"
 #include "stretto/kernels/flush_denormals.h"
+#include "stretto/kernels/matmul/matmul.h"
 #include "stretto/optim/optimizers.h"
 #include "stretto/optim/parameter_piece.h"
 #include "stretto/settings/check_settings.h"
@@ -66,7 +67,9 @@ class Muon : public Optimizer {
     Tensor master = part.master.view(shape), buffer = average.view(shape);
     const Tensor grad = Tensor(part.grad).mul_(grad_scale).view(shape);
     buffer.lerp_(grad, 1 - momentum);
-    const Tensor direction = orthogonalized(options_.nesterov ? grad.lerp(buffer, momentum) : buffer);
+    const Tensor direction =
+        orthogonalized(options_.nesterov ? grad.lerp(buffer, momentum) : buffer,
+                       (part.compute.defined() ? part.compute : part.master).scalar_type());
     if (weight_decay != 0) master.mul_(1 - lr * weight_decay);
     master.add_(direction, -lr * lr_factor_of(shape));
     Tensor(part.grad).zero_();
@@ -79,17 +82,28 @@ class Muon : public Optimizer {
                                                : 0.2 * std::sqrt(std::max(rows, columns));
   }
 
-  // A Newton-Schulz iteration that brings the singular values of `matrix` close to 1.
-  Tensor orthogonalized(const Tensor& matrix) const {
+  // A Newton-Schulz iteration that brings the singular values of `matrix` close to 1. `type`: of the operands
+  // of its matmuls.
+  Tensor orthogonalized(const Tensor& matrix, at::ScalarType type) const {
     const bool is_tall = matrix.size(0) > matrix.size(1);
     const auto& c = options_.ns_coefficients;
     Tensor x = is_tall ? matrix.t() : matrix;
     x = x / x.norm().clamp_min(options_.eps);
     for (int64_t i = 0; i < options_.ns_steps; ++i) {
-      const Tensor gram = x.mm(x.t());
-      x = at::addmm(x, at::addmm(gram, gram, gram, c[1], c[2]), x, c[0]);
+      const Tensor operand = x.to(type);
+      const Tensor gram = add_product(at::zeros({x.size(0), x.size(0)}, x.options()), operand, operand.t());
+      const Tensor rounded = gram.to(type);
+      const Tensor square = add_product(at::zeros_like(gram), rounded, rounded);
+      const Tensor polynomial = gram.mul(c[1]).add_(square, c[2]);
+      x = add_product(x * c[0], polynomial.to(type), operand);
     }
     return is_tall ? x.t() : x;
+  }
+
+  // out += a b
+  static Tensor add_product(Tensor out, const Tensor& a, const Tensor& b) {
+    kernels::multiply(kernels::MatmulRole::weight_gradient, out, a, b, /*accumulate=*/true);
+    return out;
   }
 
   void add_piece_state(State& state, const std::string& prefix, const ParameterPiece& piece) const override {

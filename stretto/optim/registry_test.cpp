@@ -335,6 +335,30 @@ TEST(Optimizers, MuonIsAdamwForAllButHiddenMatrices) {
   EXPECT_FALSE(at::equal(step(muon_with(0.2)), expected));
 }
 
+// With compute weights in bf16, matmuls have bf16 operands. Singular values then differ from those of fp32 by
+// rounding only, for wide and for tall matrices.
+TEST(Optimizers, MuonInHalfPrecisionOrthogonalizes) {
+  for (const auto& [rows, columns] : {std::pair{16, 40}, std::pair{40, 16}}) {
+    const auto update_in = [&, shape = std::vector<int64_t>{rows, columns}](at::ScalarType compute) {
+      const int64_t size = shape[0] * shape[1];
+      const auto generator = at::detail::createCPUGenerator(3);
+      const Tensor compute_weights = compute == at::kFloat ? Tensor() : at::zeros({size}, compute);
+      const Buffers buffers = {at::zeros({size}), at::randn({size}, generator), compute_weights};
+      const auto optimizer = muon({.lr = 1, .weight_decay = 0});
+      optimizer->bind(buffers, {{.name = "w", .layout = {shape}, .end = size, .is_hidden_matrix = true}},
+                      plain_memory());
+      optimizer->step({.lr = 1}, 1);
+      if (compute_weights.defined()) {
+        EXPECT_TRUE(at::equal(compute_weights, buffers.master.to(compute)));
+      }
+      return buffers.master.view(shape);
+    };
+    const Tensor full = update_in(at::kFloat), half = update_in(at::kBFloat16);
+    EXPECT_FALSE(at::equal(half, full));
+    EXPECT_LT((half - full).norm().item<double>(), 0.05 * full.norm().item<double>());
+  }
+}
+
 TEST(Optimizers, MuonNeedsWholeMatrices) {
   const Buffers buffers = {at::zeros({16}), at::zeros({16}), {}};
   EXPECT_THAT(
