@@ -9,9 +9,9 @@
 
 namespace stretto {
 
-void register_task(TaskKind kind) {
-  if (!kind.make)
-    throw ConfigError("the task \"{}\" is registered without a function that makes it; set make", kind.name);
+namespace {
+
+void require_free_sections(const TaskKind& kind) {
   Recipe recipe;
   const auto taken = settings::fields_of(recipe);
   for (const TaskSection& section : sections_of(kind)) {
@@ -19,7 +19,16 @@ void register_task(TaskKind kind) {
       throw ConfigError("the task \"{}\" has a section \"{}\", but recipes have a setting of that name",
                         kind.name, section.key);
   }
-  task_kinds().add(std::move(kind));
+}
+
+}  // namespace
+
+void register_task(TaskKind kind) {
+  if (!kind.make)
+    throw ConfigError("the task \"{}\" is registered without a function that makes it; set make", kind.name);
+  const bool is_new = task_kinds().find(kind.name) == nullptr;
+  if (is_new) require_free_sections(kind);
+  task_kinds().add(std::move(kind));  // throws if it is not new
 }
 
 const TaskKind& task_kind(const Recipe& recipe) {
