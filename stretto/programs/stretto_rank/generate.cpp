@@ -124,16 +124,16 @@ void generate_on_ranks(const arguments::GenerateArguments& arguments, const Text
   log::set_rank(job.info.rank, /*prints_info=*/job.info.rank == 0);
   loading.group = job.group.get();
   TextOutput output(arguments.json);
-  std::vector<std::vector<GeneratedText>> results;
-  options.on_text = [&](int64_t, const std::string&, const auto& found) { results.push_back(found); };
+  std::vector<std::vector<GeneratedText>>* results = nullptr;
+  options.on_text = [&](int64_t, const std::string&, const auto& found) { results->push_back(found); };
   TextGenerator generator(model, options, loading);
   SharedPrompts prompts(
       *job.group, arguments.batch_size,
-      [&](const std::vector<std::string>& texts, int64_t first, int64_t stride) {
+      [&](const std::vector<std::string>& texts, int64_t first, int64_t stride, auto& found) {
+        results = &found;
         for (size_t i = 0; i < texts.size(); ++i)
           generator.add(texts[i], first + static_cast<int64_t>(i) * stride);
         generator.finish();
-        return std::exchange(results, {});
       },
       [&](const std::string& text, const auto& found) {
         output.begin(text);

@@ -62,23 +62,23 @@ bool SharedPrompts::run_round(const std::vector<std::string>& texts) {
   std::vector<std::string> own;
   for (size_t i = rank; i < all.size(); i += size) own.push_back(all[i]);
   nlohmann::json result = {{"texts", nlohmann::json::array()}};
+  std::vector<std::vector<GeneratedText>> found;
   try {
-    for (const auto& found : continue_(own, first_ + group_.rank(), group_.size()))
-      result["texts"].push_back(encode(found));
+    continue_(own, first_ + group_.rank(), group_.size(), found);
   } catch (const DataError& error) {
     result["error"] = error.what();
   }
+  for (const auto& texts_of_prompt : found) result["texts"].push_back(encode(texts_of_prompt));
   first_ += std::ssize(all);
   std::vector<nlohmann::json> results;
   for (const std::string& bytes : group_.all_gather_bytes(encode(result)))
     results.push_back(nlohmann::json::from_cbor(bytes));
-  for (const auto& one : results) {
-    if (one.contains("error") && group_.rank() == 0)
-      throw DataError("{}", one.at("error").get<std::string>());
-  }
   if (group_.rank() != 0) return true;
-  for (size_t i = 0; i < all.size(); ++i)
-    on_text_(all[i], decode(results[i % size].at("texts").at(i / size)));
+  for (size_t i = 0; i < all.size(); ++i) {
+    const nlohmann::json& of_rank = results[i % size];
+    if (i / size >= of_rank.at("texts").size()) throw DataError("{}", of_rank.at("error").get<std::string>());
+    on_text_(all[i], decode(of_rank["texts"][i / size]));
+  }
   return true;
 }
 

@@ -14,17 +14,19 @@ namespace stretto::rank {
 // member function is collective.
 class SharedPrompts {
  public:
-  // Continues the prompts `texts` on this rank; the first one has the number `first`, the next ones each a
-  // number that is larger by `stride`. Returns the continuations of each.
-  using Continue = std::function<std::vector<std::vector<GeneratedText>>(
-      const std::vector<std::string>& texts, int64_t first, int64_t stride)>;
+  // Continues the prompts `texts` on this rank, and adds the continuations of each to `found`, in order; the
+  // first one has the number `first`, the next ones each a number that is larger by `stride`. Throws
+  // DataError for a prompt that it cannot continue.
+  using Continue = std::function<void(const std::vector<std::string>& texts, int64_t first, int64_t stride,
+                                      std::vector<std::vector<GeneratedText>>& found)>;
   // Receives the continuations of each prompt on rank 0, in the order of the prompts.
   using OnText = std::function<void(const std::string& prompt, const std::vector<GeneratedText>& found)>;
 
   // `batch_size`: the number of prompts that a rank continues at a time.
   SharedPrompts(Group& group, int64_t batch_size, Continue continue_texts, OnText on_text);
 
-  // On rank 0: adds a prompt. Throws DataError if a rank cannot continue a prompt.
+  // On rank 0: adds a prompt. If a rank cannot continue a prompt, throws DataError after the continuations of
+  // the prompts before it.
   void add(std::string text);
   // On rank 0: continues the remaining prompts. Throws like add().
   void finish();
