@@ -63,7 +63,9 @@ def run(command, cores=None, env=None, watch="", stdin=None):
 
     def look():
         nonlocal peak, sum_peak, unbacked_peak
-        while not done.wait(0.1):
+        pause = 0.1
+        while not done.wait(pause):
+            began = time.monotonic()
             together = unbacked = 0
             for pid in children_of(process.pid):
                 try:
@@ -77,6 +79,7 @@ def run(command, cores=None, env=None, watch="", stdin=None):
                     unbacked += pss_of(pid, ("Pss_Anon", "Pss_Shmem"))
             sum_peak = max(sum_peak, together)
             unbacked_peak = max(unbacked_peak, unbacked)
+            pause = max(0.1, 50 * (time.monotonic() - began))  # looking walks through the memory: 2 % of a core at most
 
     watcher = threading.Thread(target=look)
     if watch:

@@ -99,10 +99,10 @@ class Bench:
                 f"output={self.folder / 'run'}", f"training.precision={precision}", *settings]
 
     def own(self, precision, *settings, ranks=1):
-        """Tokens/s of all ranks, the median over steps but the first, and MB of the largest rank."""
+        """Tokens/s of all ranks, the median over steps but the first, and MB; of several ranks only tokens/s."""
         shutil.rmtree(self.folder / "run", ignore_errors=True)
         outcome = measure.run(self.command("train", precision, ranks, f"training.max_steps={self.options.steps}", *settings),
-                              measure.one_core() if ranks == 1 else None, {"OMP_NUM_THREADS": "1"}, watch="stretto-rank")
+                              measure.one_core() if ranks == 1 else None, {"OMP_NUM_THREADS": "1"}, watch="stretto-rank" if ranks == 1 else "")
         records = [json.loads(line) for line in (self.folder / "run/metrics.jsonl").read_text().splitlines()]
         return statistics.median(record["tokens_per_second"] for record in records if "tokens_per_second" in record), outcome.pss_mb
 
@@ -115,7 +115,7 @@ class Bench:
         environment = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
         if how != "transformers" and measure.tcmalloc():
             environment["LD_PRELOAD"] = measure.tcmalloc()
-        outcome = measure.run(command, measure.one_core() if ranks == 1 else None, environment, watch=LOOP.name)
+        outcome = measure.run(command, measure.one_core() if ranks == 1 else None, environment, watch=LOOP.name if ranks == 1 else "")
         seconds = json.loads(outcome.out.splitlines()[-1])
         return ranks * TOKENS / statistics.median(seconds[1:]), outcome.pss_mb
 
