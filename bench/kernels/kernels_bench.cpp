@@ -13,6 +13,7 @@
 #include "stretto/kernels/activation.h"
 #include "stretto/kernels/adamw.h"
 #include "stretto/kernels/attention.h"
+#include "stretto/kernels/matmul/matmul.h"
 #include "stretto/kernels/norm.h"
 #include "stretto/kernels/sum_of_squares.h"
 
@@ -158,8 +159,33 @@ void adamw(int64_t n) {
       });
 }
 
+// Weights [out, in], or [in, out] if transposed, of many layers, compared with reading them once.
+void few_rows(int64_t rows, int64_t in, int64_t out, bool transposed, at::ScalarType dtype) {
+  std::vector<Tensor> weights;
+  for (int64_t bytes = 0; bytes < (int64_t{1} << 28); bytes += static_cast<int64_t>(weights.back().nbytes()))
+    weights.push_back(at::randn(transposed ? at::IntArrayRef{in, out} : at::IntArrayRef{out, in}).to(dtype));
+  const Tensor x = at::randn({rows, in}).to(dtype), y = at::empty({rows, out}, dtype);
+  report(
+      fmt::format("{} rows times weights [{}, {}]{}, {}", rows, out, in, transposed ? " transposed" : "",
+                  toString(dtype)),
+      [&] {
+        for (const Tensor& weight : weights)
+          kernels::multiply_few_rows(y, x, transposed ? weight : weight.t(), /*accumulate=*/false);
+      },
+      [&] {
+        for (const Tensor& weight : weights) weight.view(at::kFloat).sum();
+      });
+}
+
 void run() {
   at::set_num_threads(1);
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    for (const int64_t rows : {1, 4, 8}) {
+      few_rows(rows, 768, 3072, true, dtype);
+      few_rows(rows, 3072, 768, true, dtype);
+      few_rows(rows, 768, 50257, false, dtype);
+    }
+  }
   std::vector<int64_t> sentences;
   for (int64_t i = 0; i < 64; ++i) sentences.push_back(5 + i % 20);
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {

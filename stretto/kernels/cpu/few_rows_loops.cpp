@@ -1,5 +1,7 @@
 #include "stretto/kernels/cpu/few_rows_loops.h"
 
+#include "stretto/kernels/cpu/few_rows_pairs.h"
+#include "stretto/kernels/cpu/pair_products.h"
 #include "stretto/kernels/cpu/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -17,8 +19,8 @@ using V = hn::Vec<D>;
 // Sums in registers: 8 of 16 registers, or 16 of 32.
 constexpr int most_sums = HWY_MAX_BYTES == 64 ? 16 : 8;
 
-// The distance of prefetches, in columns of b, or rows.
-constexpr int ahead = 8;
+// The distance of prefetches, in columns of b, or rows, and where a single row is read, in numbers.
+constexpr int ahead = 8, numbers_ahead = 3072;
 
 // Two successive bf16 numbers in each lane, as fp32: the first ones and the second ones.
 HWY_INLINE void load_pairs(const uint16_t* from, V& first, V& second) {
@@ -169,7 +171,7 @@ HWY_INLINE void add_rows(const FewRowsProduct& product, int64_t row, int64_t fir
     for (int r = 0; r < m; ++r) sum[r] = hn::LoadU(d, sums + r * width + j);
 #pragma GCC unroll 8
     for (int i = 0; i < rows; ++i) {
-      __builtin_prefetch(b + (i + ahead) * stride + j);
+      __builtin_prefetch(rows == 1 ? b + j + numbers_ahead : b + (i + ahead) * stride + j);
       const V y = hn::LoadU(d, b + i * stride + j);
 #pragma GCC unroll 8
       for (int r = 0; r < m; ++r) sum[r] = hn::MulAdd(hn::Set(d, a[r * product.k + i]), y, sum[r]);
@@ -190,7 +192,9 @@ HWY_INLINE void add_columns(const FewRowsProduct& product, int64_t first, int64_
   const int64_t n = last - first, width = 2 * padded<float>((n + 1) / 2);
   zero(sums, m * width);
   int64_t row = 0;
-  for (; row + rows <= product.k; row += rows) add_rows<m, rows>(product, row, first, last, sums, width);
+  const bool one_stream = m == 1 && !product.bf16;  // faster: memory is read in its order
+  for (; !one_stream && row + rows <= product.k; row += rows)
+    add_rows<m, rows>(product, row, first, last, sums, width);
   for (; row < product.k; ++row) add_rows<m, 1>(product, row, first, last, sums, width);
 #pragma GCC unroll 8
   for (int r = 0; r < m; ++r) {
@@ -210,6 +214,9 @@ HWY_INLINE void multiply_rows(const FewRowsProduct& product, int64_t first, int6
 }
 
 void few_rows_loop(const FewRowsProduct& product, int64_t first, int64_t last, float* scratch) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  if (product.bf16 && has_pair_products()) return few_rows_pairs(product, first, last, scratch);
+#endif
   switch (product.m) {
     case 1:
       return multiply_rows<1>(product, first, last, scratch);
@@ -245,7 +252,8 @@ HWY_EXPORT(few_rows_loop);
 
 size_t few_rows_scratch(const FewRowsProduct& product, int64_t columns) {
   const int64_t numbers = product.b_by_columns ? (product.bf16 ? product.k : 0) : columns;
-  return static_cast<size_t>(product.m * 2 * rounded_up((numbers + 1) / 2, 16)) * sizeof(float);
+  const auto bytes = static_cast<size_t>(product.m * 2 * rounded_up((numbers + 1) / 2, 16)) * sizeof(float);
+  return product.bf16 ? HWY_MAX(bytes, few_rows_pairs_scratch(product, columns)) : bytes;
 }
 
 void few_rows_product(const FewRowsProduct& product, int64_t first, int64_t last, void* scratch) {
