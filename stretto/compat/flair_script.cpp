@@ -79,7 +79,7 @@ void use_whole(ScriptState& state, const char* flag, const std::string& value, c
 }
 
 // An ignored flag whose value is still checked.
-Flag checked(Flag ignored_flag, std::function<void(const std::string& value)> check) {
+Flag checked(Flag ignored_flag, const std::function<void(const std::string& value)>& check) {
   const auto note = ignored_flag.use;
   ignored_flag.use = [note, check](ScriptState& state, const std::string& value) {
     check(value);
