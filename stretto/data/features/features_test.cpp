@@ -34,6 +34,29 @@ TEST(WordFeatures, CharactersBelongToTokensOrToWholeWords) {
   EXPECT_THAT(whole.character_counts, ElementsAre(0, 2, 0, 1, 0));
 }
 
+// The words of each window of one text of `words` words, without those that another window predicts.
+std::vector<std::vector<int32_t>> predicted(const std::vector<std::vector<int32_t>>& word_ids, size_t words,
+                                            size_t stride) {
+  std::vector<text::Encoding> windows;
+  for (const auto& ids : word_ids) windows.emplace_back().word_ids = ids;
+  std::vector<std::vector<int32_t>> result;
+  for (const auto& features : word_features(windows, std::vector<std::string>(words, "w"), stride, {}))
+    result.push_back(features.words);
+  return result;
+}
+
+TEST(WordFeatures, AWordIsPredictedWhereItHasMostContext) {
+  // Two of four tokens are shared; the third word is nearer to the ends of the second window.
+  EXPECT_THAT(predicted({{-1, 0, 1, 2, 3, -1}, {-1, 2, 3, 4, 5, -1}}, 6, 2),
+              ElementsAre(ElementsAre(-1, 0, 1, 2, -1, -1), ElementsAre(-1, -1, 3, 4, 5, -1)));
+  // The shared token is at an end of both windows.
+  EXPECT_THAT(predicted({{-1, 0, 1, 2, -1}, {-1, 2, 3, 4, -1}}, 5, 1),
+              ElementsAre(ElementsAre(-1, 0, 1, 2, -1), ElementsAre(-1, -1, 3, 4, -1)));
+  // The second window lacks the first token of word 1.
+  EXPECT_THAT(predicted({{-1, 0, 1, -1}, {-1, 1, 1, 2, -1}}, 3, 0),
+              ElementsAre(ElementsAre(-1, 0, 1, -1), ElementsAre(-1, -1, -1, 2, -1)));
+}
+
 TEST(WordFeatures, WordsAreNumberedInTheBatch) {
   const text::Encoding encoding = two_words();
   const std::vector<int32_t> one_word = {-1, -1, -1, 1, -1};  // the first word is predicted in another window
