@@ -64,7 +64,7 @@ std::string describe_new_sections() {
 }
 
 // Makes a setting apply only under strategies that have `property`.
-settings::Rule for_strategies(settings::Rule rule, const TrainingConfig& training,
+settings::Rule for_strategies(const settings::Rule& rule, const TrainingConfig& training,
                               bool (*property)(const Sharding&)) {
   const std::string names = strategies_with(property);
   return rule.applies_if([&training, property] { return property(find_sharding(training.strategy)); },

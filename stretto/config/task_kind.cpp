@@ -69,8 +69,7 @@ std::string tasks_with(const std::function<bool(const TaskKind&)>& property) {
 TaskSettings::TaskSettings() {
   for (const TaskKind& kind : task_kinds().entries())
     for (TaskSection& section : sections_of(kind))
-      sections_.push_back(
-          {kind.name, std::move(section.key), std::move(section.help), std::move(section.defaults)});
+      sections_.push_back({kind.name, std::move(section.key), std::move(section.help), section.defaults});
 }
 
 void TaskSettings::fields(settings::Fields& field, const std::string& task) {

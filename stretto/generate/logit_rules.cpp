@@ -121,7 +121,8 @@ size_t draw_one(std::span<const double> weights, double draw) {
   for (size_t i = 0; i < weights.size(); ++i) {
     if (weights[i] <= 0) continue;
     last = i;
-    if ((left -= weights[i]) < 0) break;
+    left -= weights[i];
+    if (left < 0) break;
   }
   return last;
 }

@@ -34,7 +34,7 @@ TEST(LiteBatch, StructsAreDividedPartByPart) {
 }
 
 TEST(LiteBatch, VectorsAreListsOfSamples) {
-  std::vector<torch::data::Example<>> examples(5, {at::ones({2}), at::ones({})});
+  std::vector<torch::data::Example<at::Tensor, at::Tensor>> examples(5, {at::ones({2}), at::ones({})});
   EXPECT_EQ(count_samples(examples), 5);
   keep_samples(examples, 4, 5);
   EXPECT_EQ(examples.size(), 1u);

@@ -59,7 +59,8 @@ KnownKeys known_keys() {
 }  // namespace
 
 double Gpt2Config::score_scale(int64_t index) const {
-  const double scale = scale_attn_weights ? 1 / std::sqrt(static_cast<double>(n_embd / n_head)) : 1;
+  const int64_t head_width = n_embd / n_head;
+  const double scale = scale_attn_weights ? 1 / std::sqrt(static_cast<double>(head_width)) : 1;
   return scale_attn_by_inverse_layer_idx ? scale / static_cast<double>(index + 1) : scale;
 }
 

@@ -1,7 +1,9 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <new>
 #include <stdexcept>
+#include <tuple>
 #include <vector>
 
 #include "stretto/comm/mpi/communicator.h"
@@ -22,7 +24,7 @@ class MessageWork : public c10d::Work {
       : communicator_(std::move(communicator)), tensor_(std::move(tensor)), request_(request) {}
   ~MessageWork() override {
     // The tensor is leaked on purpose: MPI may still read or write its memory.
-    if (request_ != MPI_REQUEST_NULL && !isCompleted()) new Tensor(tensor_);
+    if (request_ != MPI_REQUEST_NULL && !isCompleted()) std::ignore = new (std::nothrow) Tensor(tensor_);
   }
   bool isCompleted() override {
     int done = request_ == MPI_REQUEST_NULL ? 1 : 0;

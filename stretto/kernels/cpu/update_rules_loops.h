@@ -8,6 +8,7 @@ namespace stretto::kernels {
 
 // Apply the rules of rule_types.h to `n` numbers: parameters p, gradients g, which are zeroed, and state.
 // Ranges do not overlap.
+// NOLINTBEGIN(bugprone-macro-parentheses): R is a type
 #define STRETTO_DECLARE_RULES(R)                                                          \
   void adam_rule_loop(R* p, R* g, R* m, R* v, int64_t n, const AdamRule& rule);           \
   void adamax_rule_loop(R* p, R* g, R* m, R* u, int64_t n, const AdamaxRule& rule);       \
@@ -22,5 +23,6 @@ namespace stretto::kernels {
 STRETTO_DECLARE_RULES(float);
 STRETTO_DECLARE_RULES(double);
 #undef STRETTO_DECLARE_RULES
+// NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace stretto::kernels
