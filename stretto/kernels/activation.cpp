@@ -35,21 +35,20 @@ Tensor activate(Activation activation, const Tensor& x, const Tensor& bias, cons
   return out;
 }
 
-ActivationGradients activate_backward(Activation activation, const Tensor& grad, const Tensor& x,
-                                      const Tensor& bias, const Tensor& factor, const Tensor& bias_sum) {
+ActivationBackward activate_backward(Activation activation, const Tensor& grad, const Tensor& x,
+                                     const Tensor& bias, const Tensor& factor, const Tensor& bias_sum) {
   require_sizes("activation: gradient", grad, x.sizes());
-  const ActivationGradients gradients = {at::empty_like(x),
-                                         factor.defined() ? at::empty_like(factor) : Tensor()};
+  const ActivationBackward result = {at::empty_like(x), factor.defined() ? at::empty_like(factor) : Tensor()};
   with_loop_type(x.scalar_type(), [&](auto number) {
     using T = decltype(number);
     auto call = activation_call<T>(activation, x, bias, factor);
-    call.grad_out = memory_of<T>(grad);
-    call.grad_in = memory_of<T>(gradients.x);
-    call.grad_factor = memory_of<T>(gradients.factor);
+    call.out = memory_of<T>(result.out);
+    call.grad = memory_of<T>(grad);
+    call.grad_factor = memory_of<T>(result.factor_gradient);
     call.grad_bias = memory_of<Real<T>>(bias_sum);
     activation_loop(call);
   });
-  return gradients;
+  return result;
 }
 
 namespace {

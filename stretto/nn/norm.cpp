@@ -97,7 +97,7 @@ struct Entry {
   std::optional<kernels::Activation> activation;
   Tensor bias, factor;
 
-  // Recomputed in the backward pass rather than saved: it is the largest tensor of a transformer block.
+  // Recomputed in the backward pass rather than saved, as it is the largest tensor of a transformer block.
   Tensor forward(const Tensor& x) const {
     return activation ? kernels::activate(*activation, x, bias, factor) : x;
   }
@@ -155,18 +155,20 @@ struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
         kernels::norm_rows_backward(outputs[0].contiguous(), {{}, saved[7], saved[8], saved[9]}, norm,
                                     {weight_sum.sum(), offset_sum.sum(), bias_sum.sum()});
     const Tensor grad = operand(gradients.x);
-    if (context->needs_input_grad(1))
-      result[1] = weight_gradient(weight, grad, operand(entry.forward(x)), transposed);
     const bool needs_entry = context->needs_input_grad(0) || needs(entry_bias) || needs(entry_factor);
     if (needs_entry) result[0] = input_gradient(grad, oriented(weight, transposed)).to(weight.scalar_type());
     result[2] = gradients.residual;
     const ParameterGradient entry_bias_sum(entry.bias, sum_type, needs(entry_bias));
-    Tensor factor_gradient;
+    Tensor inner, factor_gradient;
     if (entry.activation && needs_entry) {
       const auto of_entry = kernels::activate_backward(*entry.activation, result[0], x, entry.bias,
                                                        entry.factor, entry_bias_sum.sum());
-      result[0] = of_entry.x;
-      factor_gradient = of_entry.factor;
+      inner = of_entry.out;
+      factor_gradient = of_entry.factor_gradient;
+    }
+    if (context->needs_input_grad(1)) {
+      if (!inner.defined()) inner = entry.forward(x);
+      result[1] = weight_gradient(weight, grad, operand(inner), transposed);
     }
     const std::array<Tensor, 5> of_parts = {bias_sum.result(), weight_sum.result(), offset_sum.result(),
                                             entry_bias_sum.result(), factor_gradient};

@@ -13,19 +13,20 @@
 HWY_BEFORE_NAMESPACE();
 namespace stretto::kernels::HWY_NAMESPACE {
 
-// Each struct computes an activation function and its derivative at x.
+// A value of an activation function and its derivative at the same place.
+template <class V>
+struct Point {
+  V value, derivative;
+};
+
+// Each struct computes an activation function at x. What the caller does not use is not computed.
 template <class D>
 struct Gelu {
   using V = hn::Vec<D>;
-  static HWY_INLINE V value(D d, V x) {
+  static HWY_INLINE Point<V> at(D d, V x) {
     V density, cumulative;
     normal(d, x, density, cumulative);
-    return hn::Mul(x, cumulative);
-  }
-  static HWY_INLINE V derivative(D d, V x) {
-    V density, cumulative;
-    normal(d, x, density, cumulative);
-    return hn::MulAdd(x, density, cumulative);
+    return {hn::Mul(x, cumulative), hn::MulAdd(x, density, cumulative)};
   }
 };
 
@@ -34,17 +35,13 @@ template <class D>
 struct GeluTanh {
   using V = hn::Vec<D>;
   static constexpr double root = 1.5957691216057308, cubic = 0.044715;  // 2 sqrt(2 / pi)
-  static HWY_INLINE V share(D d, V x) {
+  static HWY_INLINE Point<V> at(D d, V x) {
     const V square = hn::Mul(x, x);
     const V inner = hn::MulAdd(square, set(d, cubic), set(d, 1));
-    return sigmoid(d, hn::Mul(hn::Mul(set(d, root), x), inner));
-  }
-  static HWY_INLINE V value(D d, V x) { return hn::Mul(x, share(d, x)); }
-  static HWY_INLINE V derivative(D d, V x) {
-    const V s = share(d, x);
-    const V slope = hn::Mul(set(d, root), hn::MulAdd(hn::Mul(x, x), set(d, 3 * cubic), set(d, 1)));
+    const V s = sigmoid(d, hn::Mul(hn::Mul(set(d, root), x), inner));
+    const V slope = hn::Mul(set(d, root), hn::MulAdd(square, set(d, 3 * cubic), set(d, 1)));
     const V bend = hn::Mul(hn::Mul(s, hn::Sub(set(d, 1), s)), slope);
-    return hn::MulAdd(x, bend, s);
+    return {hn::Mul(x, s), hn::MulAdd(x, bend, s)};
   }
   static HWY_INLINE V set(D d, double value) { return hn::Set(d, static_cast<hn::TFromD<D>>(value)); }
 };
@@ -52,39 +49,36 @@ struct GeluTanh {
 template <class D>
 struct Relu {
   using V = hn::Vec<D>;
-  static HWY_INLINE V value(D d, V x) { return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x); }
-  static HWY_INLINE V derivative(D d, V x) {
-    return hn::IfThenElseZero(hn::Gt(x, hn::Zero(d)), hn::Set(d, 1));
+  static HWY_INLINE Point<V> at(D d, V x) {
+    return {hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x),
+            hn::IfThenElseZero(hn::Gt(x, hn::Zero(d)), hn::Set(d, 1))};
   }
 };
 
 template <class D>
 struct Silu {
   using V = hn::Vec<D>;
-  static HWY_INLINE V value(D d, V x) { return hn::Mul(x, sigmoid(d, x)); }
-  static HWY_INLINE V derivative(D d, V x) {
-    const V s = sigmoid(d, x);
-    return hn::MulAdd(hn::Mul(x, s), hn::Sub(hn::Set(d, 1), s), s);
+  static HWY_INLINE Point<V> at(D d, V x) {
+    const V s = sigmoid(d, x), value = hn::Mul(x, s);
+    return {value, hn::MulAdd(value, hn::Sub(hn::Set(d, 1), s), s)};
   }
 };
 
 template <class D>
 struct Sigmoid {
   using V = hn::Vec<D>;
-  static HWY_INLINE V value(D d, V x) { return sigmoid(d, x); }
-  static HWY_INLINE V derivative(D d, V x) {
+  static HWY_INLINE Point<V> at(D d, V x) {
     const V s = sigmoid(d, x);
-    return hn::Mul(s, hn::Sub(hn::Set(d, 1), s));
+    return {s, hn::Mul(s, hn::Sub(hn::Set(d, 1), s))};
   }
 };
 
 template <class D>
 struct Tanh {
   using V = hn::Vec<D>;
-  static HWY_INLINE V value(D d, V x) { return hn::IfThenElse(hn::Eq(x, x), hn::Tanh(d, x), x); }
-  static HWY_INLINE V derivative(D d, V x) {
-    const V y = value(d, x);
-    return hn::NegMulAdd(y, y, hn::Set(d, 1));
+  static HWY_INLINE Point<V> at(D d, V x) {
+    const V y = hn::IfThenElse(hn::Eq(x, x), hn::Tanh(d, x), x);
+    return {y, hn::NegMulAdd(y, y, hn::Set(d, 1))};
   }
 };
 
@@ -102,28 +96,30 @@ HWY_INLINE void each_row(const ActivationCall<T>& call, Real<T>* memory) {
   for (int64_t i = 0; i < call.rows; ++i) {
     const T* const in = call.in + i * width;
     const T* const factor = call.factor == nullptr ? nullptr : call.factor + i * width;
-    if (call.grad_out == nullptr) {
-      T* const out = call.out + i * width;
+    T* const out = call.out + i * width;
+    if (call.grad == nullptr) {
       for (int64_t c = 0; c < width; c += lanes) {
         const auto x = hn::Add(load_some(d, in + c, width - c), hn::LoadU(d, bias + c));
-        auto value = Shape<D>::value(d, x);
+        auto value = Shape<D>::at(d, x).value;
         if (factor != nullptr) value = hn::Mul(value, load_some(d, factor + c, width - c));
         store_some(d, value, out + c, width - c);
       }
       continue;
     }
-    const T* const grad_out = call.grad_out + i * width;
-    T* const grad_in = call.grad_in + i * width;
+    T* const grads = call.grad + i * width;
     for (int64_t c = 0; c < width; c += lanes) {
       const auto x = hn::Add(load_some(d, in + c, width - c), hn::LoadU(d, bias + c));
-      auto grad = load_some(d, grad_out + c, width - c);
+      auto grad = load_some(d, grads + c, width - c);
+      auto [value, derivative] = Shape<D>::at(d, x);
       if (factor != nullptr) {
-        const auto of_factor = hn::Mul(grad, Shape<D>::value(d, x));
-        store_some(d, of_factor, call.grad_factor + i * width + c, width - c);
-        grad = hn::Mul(grad, load_some(d, factor + c, width - c));
+        store_some(d, hn::Mul(grad, value), call.grad_factor + i * width + c, width - c);
+        const auto times = load_some(d, factor + c, width - c);
+        value = hn::Mul(value, times);
+        grad = hn::Mul(grad, times);
       }
-      grad = hn::Mul(grad, Shape<D>::derivative(d, x));
-      store_some(d, grad, grad_in + c, width - c);
+      store_some(d, value, out + c, width - c);
+      grad = hn::Mul(grad, derivative);
+      store_some(d, grad, grads + c, width - c);
       hn::StoreU(hn::Add(hn::LoadU(d, sums + c), grad), d, sums + c);
     }
   }

@@ -5,17 +5,15 @@
 
 namespace stretto::kernels {
 
-// out = activation(in + bias) * factor; backward: grad_in = grad_out * factor * activation'(in + bias), its
-// sum over rows, and grad_factor = grad_out * activation(in + bias).
+// out = activation(in + bias) * factor; backward: also grad *= factor * activation'(in + bias), its sum over
+// rows, and grad_factor = grad * activation(in + bias).
 template <class T>
 struct ActivationCall {
   Activation activation;
   int64_t rows, width;
   const T *in, *bias, *factor;  // bias and factor may be null
   T* out;
-  // Given for the backward pass; null for the forward pass, which writes out.
-  const T* grad_out;
-  T* grad_in;
+  T* grad;             // null for the forward pass
   T* grad_factor;      // null without a factor
   Real<T>* grad_bias;  // [width], added to; null without bias
 };
