@@ -83,7 +83,7 @@ TEST_F(ByteStreams, OtherFormatsAreRefusedWithAdvice) {
       "7zXZ..",
       "xz -d");
   refused("BZh91AY", "bzip2 -d");
-  refused("\xFF\xFEh\0e\0", "UTF-8");
+  refused(std::string("\xFF\xFEh\0e\0", 6), "UTF-8");
   refused(std::string("text\0text", 9), "NUL");
   EXPECT_THROW(ByteStream::open(path("missing")), IoError);
   EXPECT_THROW(ByteStream::open(folder_.path()), IoError);

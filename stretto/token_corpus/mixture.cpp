@@ -28,7 +28,7 @@ void check_parts(const std::vector<WeightedBlocks>& parts) {
 
 }  // namespace
 
-Mixture::Mixture(std::vector<WeightedBlocks> parts) {
+Mixture::Mixture(const std::vector<WeightedBlocks>& parts) {
   check_parts(parts);
   double longest = 0;  // blocks per unit of weight of the part that needs the longest sequence
   for (const auto& [blocks, weight] : parts)

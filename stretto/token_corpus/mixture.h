@@ -19,7 +19,7 @@ class Mixture : public Blocks {
  public:
   // Throws ConfigError for weights that are not positive, for no parts, and for parts of different block
   // sizes.
-  explicit Mixture(std::vector<WeightedBlocks> parts);
+  explicit Mixture(const std::vector<WeightedBlocks>& parts);
 
   int64_t size() const override { return counts_.back(); }
   int32_t block_size() const override { return parts_.front()->block_size(); }

@@ -20,7 +20,7 @@ std::shared_ptr<const Corpus> with_text(std::shared_ptr<const Corpus> corpus, co
 // not there before it.
 class NewFolder {
  public:
-  explicit NewFolder(fs::path folder) : folder_(fs::absolute(folder)) {
+  explicit NewFolder(const fs::path& folder) : folder_(fs::absolute(folder)) {
     for (fs::path path = folder_; !fs::exists(path); path = path.parent_path()) made_.push_back(path);
   }
 

@@ -103,7 +103,7 @@ bool accepted(const Send& send) {
 
 }  // namespace
 
-MlflowSender::MlflowSender(std::filesystem::path folder, std::optional<std::string> uri,
+MlflowSender::MlflowSender(std::filesystem::path folder, const std::optional<std::string>& uri,
                            const std::atomic<bool>* cancelled)
     : folder_(std::move(folder)), cancelled_(cancelled) {
   if (auto known = read_mlflow_sent(folder_)) {

@@ -24,7 +24,7 @@ class MlflowSender {
   // `uri` replaces the one with which the run was recorded; at least one must exist. `cancelled`: null, or
   // must outlive this object. Throws ConfigError, IoError, DataError. REQUIRES: lock_mlflow(folder) is held,
   // or only unsent() is called.
-  explicit MlflowSender(std::filesystem::path folder, std::optional<std::string> uri = std::nullopt,
+  explicit MlflowSender(std::filesystem::path folder, const std::optional<std::string>& uri = std::nullopt,
                         const std::atomic<bool>* cancelled = nullptr);
 
   // Sends the next item, or records with up to 1,000 values; returns false if nothing is left. If it throws

@@ -180,7 +180,7 @@ std::string image(double time, int64_t step, const std::string& tag, const Image
     for (size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<uint8_t>(png[at + i]);
     return value;
   };
-  const int type = png[colors];
+  const int type = static_cast<unsigned char>(png[colors]);
   const int channels = ((type & 2) != 0 ? 3 : 1) + ((type & 4) != 0 ? 1 : 0);
   return summary_event(time, step, tag, [&](Writer& value) {
     Writer field(value, value_image);

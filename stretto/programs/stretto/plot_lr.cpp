@@ -41,8 +41,8 @@ int64_t total_steps(const Recipe& recipe, const PlotLrArguments& arguments) {
         "{}: with training.max_tokens the number of steps depends on the lengths of the texts; set training.max_steps",
         recipe.origins.label("training.max_tokens"));
   }
-  const auto per_epoch = static_cast<double>((arguments.samples + batch - 1) / batch);
-  return static_cast<int64_t>(std::ceil(per_epoch * training.epochs - 1e-9));
+  const int64_t per_epoch = (arguments.samples + batch - 1) / batch;
+  return static_cast<int64_t>(std::ceil(static_cast<double>(per_epoch) * training.epochs - 1e-9));
 }
 
 void plot_lr(const PlotLrArguments& arguments) {

@@ -43,8 +43,10 @@ GenerationOptions options_of(const std::filesystem::path& model,
                              const arguments::GenerateArguments& arguments) {
   GenerationOptions options = read_generation_config(model);
   const auto take = [](const auto& given, auto& option) {
-    if (given) option = *given;
-    return given.has_value();
+    if (!given) return false;
+    const auto& value = *given;
+    option = value;
+    return true;
   };
   take(arguments.max_new_tokens, options.max_new_tokens);
   take(arguments.min_new_tokens, options.min_new_tokens);
