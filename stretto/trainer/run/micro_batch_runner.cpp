@@ -48,7 +48,7 @@ struct MicroBatchRunner::Pass {
 
 MicroBatchRunner::MicroBatchRunner(Module& module, const data::Dataset& dataset, const Mesh& mesh,
                                    MicroBatchOptions options)
-    : module_(module), dataset_(dataset), mesh_(mesh), options_(std::move(options)) {}
+    : module_(module), dataset_(dataset), mesh_(mesh), options_(options) {}
 
 // Calls step(), and use() with its result; for a skipped micro-batch, calls use() with an empty Output.
 template <class Output>
