@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
@@ -170,36 +169,6 @@ double classification_metric(const std::string& name, const Confusion& confusion
   }
   if (confusion.total() == 0) throw Error("metrics of no samples are not defined");
   return found->value(confusion);
-}
-
-double area_under_roc(std::span<const double> scores, std::span<const double> labels) {
-  if (scores.size() != labels.size())
-    throw Error("{} scores for {} labels; expected one per label", scores.size(), labels.size());
-  std::vector<size_t> order(scores.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  double positive = 0;
-  for (const size_t i : order) {
-    if (std::isnan(scores[i])) throw Error("sample {}: the score is NaN", i);
-    if (labels[i] != 0 && labels[i] != 1)
-      throw Error("sample {}: the label is {}; the area under the ROC curve is of labels 0 and 1", i,
-                  labels[i]);
-    positive += labels[i];
-  }
-  const double negative = static_cast<double>(scores.size()) - positive;
-  if (positive == 0 || negative == 0)
-    throw Error("the area under the ROC curve is not defined: all {} labels are {}", scores.size(),
-                positive > 0 ? 1 : 0);
-  std::ranges::sort(order, {}, [&](size_t i) { return scores[i]; });
-  double pairs = 0, negative_before = 0;  // twice the pairs in the right order
-  for (size_t begin = 0; begin < order.size();) {
-    double tied_positive = 0, tied_negative = 0;
-    const double score = scores[order[begin]];
-    for (; begin < order.size() && scores[order[begin]] == score; ++begin)
-      (labels[order[begin]] == 1 ? tied_positive : tied_negative) += 1;
-    pairs += tied_positive * (2 * negative_before + tied_negative);
-    negative_before += tied_negative;
-  }
-  return pairs / (2 * positive * negative);
 }
 
 }  // namespace stretto::metrics

@@ -67,9 +67,4 @@ std::map<std::string, double> classification_metrics(std::span<const int64_t> pr
 // "f1". Throws ConfigError for any other name, and Error if there are no samples.
 double classification_metric(const std::string& name, const Confusion& confusion);
 
-// Area under the ROC curve: the probability that a sample of label 1 has a higher score than one of label 0,
-// ties counting half (Hanley and McNeil 1982); equals roc_auc_score. Independent of the order of the samples.
-// Throws Error for scores that are NaN, labels other than 0 and 1, and unless both occur.
-double area_under_roc(std::span<const double> scores, std::span<const double> labels);
-
 }  // namespace stretto::metrics

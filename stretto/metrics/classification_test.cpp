@@ -78,19 +78,6 @@ TEST(Classification, MetricsHaveNames) {
   EXPECT_THAT(message([] { Confusion(std::vector<int64_t>{1, 2, 3, -1}, 2); }), HasSubstr("negative count"));
 }
 
-// Expected values are computed by counting pairs; the first example is from scikit-learn's roc_auc_score.
-TEST(Classification, AreaUnderTheRocCurve) {
-  using Values = std::vector<double>;
-  EXPECT_DOUBLE_EQ(area_under_roc(Values{0.1, 0.4, 0.35, 0.8}, Values{0, 0, 1, 1}), 0.75);
-  EXPECT_DOUBLE_EQ(area_under_roc(Values{0.8, 0.35, 0.4, 0.1}, Values{1, 1, 0, 0}), 0.75);
-  EXPECT_DOUBLE_EQ(area_under_roc(Values{1, 1, 1}, Values{0, 1, 0}), 0.5);
-  EXPECT_DOUBLE_EQ(area_under_roc(Values{1, 2, 2, 3}, Values{0, 0, 1, 1}), (2 + 1.5) / 4);
-  EXPECT_THROW(area_under_roc(Values{1, 2}, Values{1, 1}), Error);
-  EXPECT_THROW(area_under_roc(Values{1, 2}, Values{0, 2}), Error);
-  EXPECT_THROW(area_under_roc(Values{1, NAN}, Values{0, 1}), Error);
-  EXPECT_THROW(area_under_roc(Values{1}, Values{0, 1}), Error);
-}
-
 TEST(Classification, UndefinedRatiosAreZero) {
   const auto scores = classification_metrics(Labels{0, 0}, Labels{0, 0}, 2);
   EXPECT_EQ(scores.at("f1"), 0);

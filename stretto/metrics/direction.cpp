@@ -20,6 +20,7 @@ const std::vector<std::string>& metric_names() {
                                               "recall_macro",
                                               "recall_micro",
                                               "auroc",
+                                              "average_precision",
                                               "perplexity",
                                               "bits_per_byte",
                                               "combined_score",

@@ -8,6 +8,7 @@
 #include "stretto/metrics/correlation.h"
 #include "stretto/metrics/glue.h"
 #include "stretto/metrics/multi_label.h"
+#include "stretto/metrics/ranking.h"
 #include "stretto/nn/losses.h"
 
 namespace stretto::tasks {
@@ -92,13 +93,36 @@ Metrics ClassificationResults::metrics() const {
               {"spearmanr", metrics::spearman(span_of<double>(predicted), span_of<double>(gold_))}};
   } else if (settings_.problem == ProblemType::multi_label_classification) {
     result = multi_label_of(logits_, gold_, labels_).metrics();
+    add_ranking_metrics(result);
   } else {
     const Tensor predicted = logits_.argmax(1).contiguous();
     result = metrics::classification_metrics(span_of<int64_t>(predicted), span_of<int64_t>(gold_), width());
+    add_ranking_metrics(result);
   }
   const Loss loss = classification_loss(logits_, gold_, settings_);
   result["loss"] = loss.sum.item<double>() / loss.count;
   return result;
+}
+
+void ClassificationResults::add_ranking_metrics(Metrics& result) const {
+  const bool single = settings_.problem == ProblemType::single_label_classification;
+  Tensor wanted = single ? at::one_hot(gold_, width()) : gold_.gt(0), scores = scores_;
+  if (single && width() == 2) {
+    wanted = wanted.slice(1, 1);
+    scores = scores.slice(1, 1);
+  }
+  wanted = wanted.to(at::kDouble).contiguous();
+  scores = scores.contiguous();
+  const bool has_scores = !scores.isnan().any().item<bool>();
+  const Tensor of_class = wanted.sum(0);
+  const bool has_both = of_class.gt(0).logical_and(of_class.lt(wanted.size(0))).all().item<bool>();
+  const auto value = [&](metrics::RankingFunction* metric, bool defined) {
+    return defined ? metrics::averaged(metric, span_of<double>(scores), span_of<double>(wanted),
+                                       wanted.size(1), metrics::Average::macro)
+                   : NAN;
+  };
+  result["auroc"] = value(metrics::area_under_roc, has_scores && has_both);
+  result["average_precision"] = value(metrics::average_precision, has_scores);
 }
 
 // Labels by name if they are the task's names, else by number.

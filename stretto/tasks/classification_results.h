@@ -37,7 +37,9 @@ class ClassificationResults {
   bool has_labels() const { return has_labels_; }
 
   // The mean loss ("loss") and the metrics of the problem: metrics/classification.h, metrics/multi_label.h,
-  // pearson and spearmanr; or those of the GLUE task. Empty without labels.
+  // both with "auroc" and "average_precision" of the probabilities, of the second of two classes or the means
+  // over the classes, NaN where they are not defined; pearson and spearmanr; or those of the GLUE task. Empty
+  // without labels.
   Metrics metrics() const;
 
   // Precision, recall and F1 per class, and of a single-label classification the confusion matrix: as tables
@@ -59,6 +61,7 @@ class ClassificationResults {
   int64_t width() const { return std::ssize(labels_); }
   std::vector<std::string> names_of(const Tensor& flags) const;
   Metrics glue_metrics() const;
+  void add_ranking_metrics(Metrics& result) const;
 
   std::vector<std::string> labels_;
   ClassificationSettings settings_;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "stretto/metrics/ranking.h"
 #include "stretto/trainer/api/standard_metrics.h"
 #include "stretto/trainer/run/loop_fixture.h"
 
@@ -15,6 +16,22 @@ using ::testing::ThrowsMessage;
 int64_t gold_of(int64_t sample) { return sample % 5 == 4 ? -100 : sample % 3; }
 int64_t predicted_of(int64_t sample) { return sample * 7 % 11 % 3; }
 
+// Scores [N, 3] of the classes and, of two sets to which samples belong or not, scores and memberships [N,
+// 2].
+Tensor class_scores_of(const Tensor& index) {
+  return at::stack({index.remainder(4), (index * 5).remainder(7), (index * 3).remainder(8)}, 1);
+}
+Tensor set_scores_of(const Tensor& index) {
+  return at::stack({index.remainder(5), (index * 2).remainder(9)}, 1);
+}
+Tensor sets_of(const Tensor& index) {
+  return at::stack({index.remainder(2), index.gt(6).to(at::kDouble)}, 1);
+}
+
+std::span<const double> span_of(const Tensor& values) {
+  return {values.const_data_ptr<double>(), static_cast<size_t>(values.numel())};
+}
+
 struct Measured : trainer::Line {
   Measured() {
     const auto rmse = [](const Tensor& sum) -> Metrics {
@@ -26,6 +43,9 @@ struct Measured : trainer::Line {
     mean = metric(std::make_shared<MeanMetric>("mean_index"));
     perplexity = metric(std::make_shared<PerplexityMetric>());
     auroc = metric(std::make_shared<AurocMetric>());
+    precision = metric(std::make_shared<AveragePrecisionMetric>(3, "weighted"));
+    of_classes = metric(std::make_shared<AurocMetric>(3, "macro", "auroc_of_classes"));
+    of_sets = metric(std::make_shared<AurocMetric>(2, "micro", "auroc_of_sets"));
     error = metric(std::make_shared<SumMetric>(std::vector<int64_t>{2}, rmse));
     largest = metric(std::make_shared<RowMetric>(1, [](const Tensor& rows) -> Metrics {
       return {{"largest", rows.max().item<double>()}};
@@ -51,13 +71,17 @@ struct Measured : trainer::Line {
     mean->update(index);
     perplexity->update(Loss(index.sum() / 100, batch.count));
     auroc->update(index.remainder(4), index.remainder(2));
+    precision->update(class_scores_of(index), index.to(at::kLong).remainder(3));
+    of_classes->update(class_scores_of(index), index.to(at::kLong).remainder(3));
+    of_sets->update(set_scores_of(index), sets_of(index));
     error->update(at::stack({index.square().sum(), at::scalar_tensor(batch.count, at::kDouble)}));
     largest->update(index.unsqueeze(1));
   }
   std::shared_ptr<ClassMetric> classes;
   std::shared_ptr<MeanMetric> mean;
   std::shared_ptr<PerplexityMetric> perplexity;
-  std::shared_ptr<AurocMetric> auroc;
+  std::shared_ptr<AurocMetric> auroc, of_classes, of_sets;
+  std::shared_ptr<AveragePrecisionMetric> precision;
   std::shared_ptr<SumMetric> error;
   std::shared_ptr<RowMetric> largest;
 };
@@ -82,6 +106,9 @@ TEST_F(MetricTest, HasTheSameValuesForAnyNumberOfRanks) {
     predicted.push_back(predicted_of(i));
   }
   const metrics::Confusion confusion(predicted, gold, 3);
+  const Tensor index = at::arange(10, at::kDouble), class_scores = class_scores_of(index).contiguous(),
+               classes = at::one_hot(index.to(at::kLong).remainder(3), 3).to(at::kDouble),
+               set_scores = set_scores_of(index).contiguous(), sets = sets_of(index).contiguous();
   for (const char* strategy : {"ddp", "fsdp"}) {
     for (const int ranks : {1, 2, 3}) {
       recipe_.training.strategy = strategy;
@@ -96,6 +123,17 @@ TEST_F(MetricTest, HasTheSameValuesForAnyNumberOfRanks) {
       EXPECT_EQ(found.at("mean_index"), 4.5) << ranks;
       EXPECT_NEAR(found.at("perplexity"), std::exp(0.045), 1e-14) << ranks;
       EXPECT_EQ(found.at("auroc"), metrics::area_under_roc(scores, labels)) << ranks;
+      EXPECT_EQ(found.at("average_precision"),
+                metrics::averaged(metrics::average_precision, span_of(class_scores), span_of(classes), 3,
+                                  metrics::Average::weighted))
+          << ranks;
+      EXPECT_EQ(found.at("auroc_of_classes"),
+                metrics::averaged(metrics::area_under_roc, span_of(class_scores), span_of(classes), 3,
+                                  metrics::Average::macro))
+          << ranks;
+      EXPECT_EQ(found.at("auroc_of_sets"), metrics::averaged(metrics::area_under_roc, span_of(set_scores),
+                                                             span_of(sets), 2, metrics::Average::micro))
+          << ranks;
       EXPECT_EQ(found.at("rmse"), std::sqrt(28.5)) << ranks;
       EXPECT_EQ(found.at("largest"), 9) << ranks;
     }
@@ -141,6 +179,19 @@ TEST_F(MetricTest, MistakesAreNamed) {
         auroc.update(at::zeros({4, 2}), at::zeros({4}));
       },
       ThrowsMessage<ShapeError>(HasSubstr("expected both [N]")));
+  AurocMetric of_three(3);
+  EXPECT_THAT(
+      [&] {
+        of_three.update(at::zeros({4, 2}), at::zeros({4}, at::kLong));
+      },
+      ThrowsMessage<ShapeError>(HasSubstr("expected [N, 3], and classes [N] or 0 and 1 [N, 3]")));
+  EXPECT_THAT(
+      [&] {
+        of_three.update(at::zeros({4, 3}), at::zeros({4}));
+      },
+      ThrowsMessage<ShapeError>(HasSubstr("expected [N, 3], and classes [N] or 0 and 1 [N, 3]")));
+  EXPECT_THAT([] { AveragePrecisionMetric(3, "makro"); },
+              ThrowsMessage<ConfigError>(HasSubstr("did you mean \"macro\"?")));
   SumMetric sum({2}, [](const Tensor&) { return Metrics(); });
   EXPECT_THAT([&] { sum.update(at::zeros({3})); }, ThrowsMessage<ShapeError>(HasSubstr("expected [2]")));
 }

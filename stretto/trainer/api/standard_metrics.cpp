@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "stretto/base/error.h"
+#include "stretto/metrics/ranking.h"
 
 namespace stretto {
 namespace {
@@ -11,6 +12,13 @@ void require_samples(bool any, const std::string& metric) {
   if (!any)
     throw Error("metric \"{}\": no sample was added in the evaluation; call update in validation_step",
                 metric);
+}
+
+// Throws DataError, which begins with `what`, unless all classes are in 0 .. num_labels - 1.
+void check_classes(const std::string& what, const Tensor& classes, int64_t num_labels) {
+  const Tensor wrong = classes.masked_select(classes.lt(0).logical_or(classes.ge(num_labels)));
+  if (wrong.numel() > 0)
+    throw DataError("{} is {}; expected 0 .. {}", what, wrong[0].item<int64_t>(), num_labels - 1);
 }
 
 }  // namespace
@@ -40,12 +48,8 @@ void ClassMetric::update(const Tensor& predicted, const Tensor& labels) {
       (scores ? predicted.detach().argmax(-1) : predicted.detach()).to(at::kCPU, at::kLong);
   const Tensor kept = all_labels.ne(ignore_index_);
   const Tensor gold = all_labels.masked_select(kept), chosen = classes.flatten().masked_select(kept);
-  for (const auto& [what, values] : {std::pair("label", gold), std::pair("prediction", chosen)}) {
-    const Tensor wrong = values.masked_select(values.lt(0).logical_or(values.ge(num_labels_)));
-    if (wrong.numel() > 0)
-      throw DataError("ClassMetric: a {} is {}; expected 0 .. {}", what, wrong[0].item<int64_t>(),
-                      num_labels_ - 1);
-  }
+  check_classes("ClassMetric: a label", gold, num_labels_);
+  check_classes("ClassMetric: a prediction", chosen, num_labels_);
   add(at::bincount(gold * num_labels_ + chosen, {}, num_labels_ * num_labels_)
           .view({num_labels_, num_labels_}));
 }
@@ -89,20 +93,57 @@ void PerplexityMetric::update(const Loss& loss) {
 
 Metrics PerplexityMetric::compute() const { return {{name_, std::exp(mean())}}; }
 
-void AurocMetric::update(const Tensor& scores, const Tensor& labels) {
-  if (scores.dim() != 1 || scores.sizes() != labels.sizes())
-    throw ShapeError("AurocMetric: scores {} and labels {}; expected both [N]", describe(scores),
-                     describe(labels));
-  add(at::stack({scores.detach().to(at::kDouble), labels.to(at::kDouble)}, 1));
+RankingMetric::RankingMetric(Function* function, std::string name, int64_t num_labels, std::string average)
+    : Metric(Kind::rows, {2 * num_labels}),
+      function_(function),
+      name_(std::move(name)),
+      num_labels_(num_labels),
+      average_(std::move(average)) {
+  parse_enum<metrics::Average>(average_);
 }
 
-Metrics AurocMetric::compute() const {
-  require_samples(state().size(0) > 0, name_);
-  const Tensor columns = state().t().contiguous();
-  const auto column = [&](int64_t i) {
-    return std::span(columns[i].const_data_ptr<double>(), static_cast<size_t>(columns.size(1)));
-  };
-  return {{name_, metrics::area_under_roc(column(0), column(1))}};
+void RankingMetric::update(const Tensor& scores, const Tensor& labels) {
+  const bool is_binary = num_labels_ == 1;
+  const bool one_class = !is_binary && labels.dim() == 1 && !labels.is_floating_point();
+  const bool fits = is_binary ? scores.dim() == 1 && scores.sizes() == labels.sizes()
+                              : scores.dim() == 2 && scores.size(1) == num_labels_ && labels.dim() > 0 &&
+                                    scores.size(0) == labels.size(0) &&
+                                    (one_class || scores.sizes() == labels.sizes());
+  if (!fits) {
+    const std::string expected =
+        is_binary ? "both [N]" : fmt::format("[N, {0}], and classes [N] or 0 and 1 [N, {0}]", num_labels_);
+    throw ShapeError("metric \"{}\": scores {} and labels {}; expected {}", name_, describe(scores),
+                     describe(labels), expected);
+  }
+  if (!counts()) return;
+  const Tensor rows = scores.detach().to(at::kCPU, at::kDouble).view({-1, num_labels_});
+  Tensor wanted = labels.detach().to(at::kCPU);
+  if (one_class) {
+    check_classes("metric \"" + name_ + "\": a label", wanted, num_labels_);
+    wanted = at::one_hot(wanted.to(at::kLong), num_labels_);
+  }
+  add(at::cat({rows, wanted.to(at::kDouble).view({-1, num_labels_})}, 1));
 }
+
+Metrics RankingMetric::compute() const {
+  require_samples(state().size(0) > 0, name_);
+  const auto values_of = [](const Tensor& values) {
+    return std::span(values.const_data_ptr<double>(), static_cast<size_t>(values.numel()));
+  };
+  const Tensor scores = state().slice(1, 0, num_labels_).contiguous(),
+               labels = state().slice(1, num_labels_).contiguous();
+  return {{name_, num_labels_ == 1 ? function_(values_of(scores), values_of(labels))
+                                   : metrics::averaged(function_, values_of(scores), values_of(labels),
+                                                       num_labels_, parse_enum<metrics::Average>(average_))}};
+}
+
+AurocMetric::AurocMetric(std::string name) : AurocMetric(1, "macro", std::move(name)) {}
+AurocMetric::AurocMetric(int64_t num_labels, std::string average, std::string name)
+    : RankingMetric(metrics::area_under_roc, std::move(name), num_labels, std::move(average)) {}
+
+AveragePrecisionMetric::AveragePrecisionMetric(std::string name)
+    : AveragePrecisionMetric(1, "macro", std::move(name)) {}
+AveragePrecisionMetric::AveragePrecisionMetric(int64_t num_labels, std::string average, std::string name)
+    : RankingMetric(metrics::average_precision, std::move(name), num_labels, std::move(average)) {}
 
 }  // namespace stretto

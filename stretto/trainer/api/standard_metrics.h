@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -75,18 +76,47 @@ class PerplexityMetric : public MeanMetric {
   std::string name_;
 };
 
-// Area under the ROC curve of two classes (metrics::area_under_roc). Its state is a score and a label per
-// sample.
-class AurocMetric : public Metric {
+// Base of metrics of scores, which rank samples without a threshold, with scikit-learn's values: of one
+// class, or of several as the macro, weighted or micro average over the classes, each against the rest. Its
+// state is a score and a label per sample and class.
+class RankingMetric : public Metric {
  public:
-  explicit AurocMetric(std::string name = "auroc") : Metric(Kind::rows, {2}), name_(std::move(name)) {}
-
-  // scores, labels [N]: label 1 is the class with high scores, label 0 the other one. Throws ShapeError.
+  // Of one class: scores, labels [N]; label 1 is a sample of the class, which should have a high score, and
+  // label 0 another one. Of num_labels classes: scores [N, num_labels], and labels [N] of an integer type,
+  // the class of each sample, or [N, num_labels], 1 for each class of a sample, else 0. Classes of samples
+  // with one class each are compared over samples, so scores should be probabilities. Throws ShapeError, and
+  // DataError for a class out of range.
   void update(const Tensor& scores, const Tensor& labels);
+
+  // Throws Error for a score that is NaN, and where the metric of a class is not defined.
   Metrics compute() const override;
 
+ protected:
+  using Function = double(std::span<const double> scores, std::span<const double> labels);
+  // `average`: "macro", "weighted" or "micro"; only for num_labels > 1. Throws ConfigError for another one.
+  RankingMetric(Function* function, std::string name, int64_t num_labels, std::string average);
+
  private:
+  Function* function_;
   std::string name_;
+  int64_t num_labels_;
+  std::string average_;
+};
+
+// Area under the ROC curve: roc_auc_score, with multi_class="ovr". It is not defined if the samples of a
+// class are none or all; the weighted average ignores classes without samples.
+class AurocMetric : public RankingMetric {
+ public:
+  explicit AurocMetric(std::string name = "auroc");
+  explicit AurocMetric(int64_t num_labels, std::string average = "macro", std::string name = "auroc");
+};
+
+// Average precision: average_precision_score; 0 for a class without samples.
+class AveragePrecisionMetric : public RankingMetric {
+ public:
+  explicit AveragePrecisionMetric(std::string name = "average_precision");
+  explicit AveragePrecisionMetric(int64_t num_labels, std::string average = "macro",
+                                  std::string name = "average_precision");
 };
 
 // A metric computed by a function from a sum of any shape:
