@@ -250,6 +250,86 @@ TEST_F(MetricTest, LoggedMeansOfAnEpochSurviveAResumeInsideIt) {
   EXPECT_EQ(epoch_means(records()), epoch_means(whole));
 }
 
+// Logs the number of samples and of steps with samples, whose sums do not depend on the ranks.
+struct LogsSums : trainer::Line {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    context.log("trained", static_cast<double>(batch.count),
+                {.reduction = LogReduction::sum, .on_epoch = true});
+    context.log("mean", static_cast<double>(batch.sample_ids.at(0)));
+    return trainer::Line::training_step(batch, context);
+  }
+  Predictions validation_step(const Batch& batch, StepContext& context) override {
+    context.log("indices", at::tensor(batch.sample_ids, at::kDouble).sum().item<double>(),
+                {.reduction = LogReduction::sum});
+    return trainer::Line::validation_step(batch, context);
+  }
+};
+
+TEST_F(MetricTest, SumsAreOverRanksStepsAndEpochs) {
+  recipe_.training.epochs = 2;
+  recipe_.track.log_every = 3;
+  for (const char* strategy : {"ddp", "fsdp"}) {
+    for (const int ranks : {1, 2, 3}) {
+      recipe_.training.strategy = strategy;
+      recipe_.training.shared_parameters =
+          "off";  // under fsdp, ranks without samples run a substitute, which must not count
+      recipe_.output = folder_.path() / (strategy + std::to_string(ranks));
+      fit<LogsSums>(ranks);
+      std::vector<double> windows, epochs;
+      for (const auto& record : records()) {
+        if (record.contains("trained")) windows.push_back(record.at("trained"));
+        if (record.contains("trained_epoch")) epochs.push_back(record.at("trained_epoch"));
+        if (record.contains("eval_indices")) EXPECT_EQ(record.at("eval_indices"), 45) << ranks;
+      }
+      EXPECT_EQ(windows, (std::vector<double>{12, 12, 3, 8, 12, 7})) << strategy << ranks;
+      EXPECT_EQ(epochs, (std::vector<double>{27, 27})) << strategy << ranks;
+    }
+  }
+}
+
+TEST_F(MetricTest, SumsSurviveAResumeInsideTheirWindow) {
+  recipe_.checkpoint.every = "2";
+  recipe_.checkpoint.keep_last = 0;
+  recipe_.training.epochs = 1;
+  recipe_.track.log_every = 3;
+  fit<LogsSums>(2);
+  const auto whole = records();
+  recipe_.resume = recipe_.output / "checkpoints/step-00000002";
+  recipe_.output = folder_.path() / "resumed";
+  EXPECT_EQ(fit<LogsSums>(1).resumed_after, 2);
+  const auto sums = [](const std::vector<nlohmann::json>& all) {
+    std::vector<double> found;
+    for (const auto& record : all) {
+      for (const char* name : {"trained", "trained_epoch"})
+        if (record.contains(name)) found.push_back(record.at(name));
+    }
+    return found;
+  };
+  EXPECT_EQ(sums(records()), sums(whole));
+}
+
+struct LogsASumWithWeight : trainer::Line {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    context.log("value", 1, {.weight = 2, .reduction = LogReduction::sum});
+    return trainer::Line::training_step(batch, context);
+  }
+};
+
+struct LogsAMeanAndASum : trainer::Line {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    context.log("value", 1);
+    context.log("value", 1, {.reduction = LogReduction::sum});
+    return trainer::Line::training_step(batch, context);
+  }
+};
+
+TEST_F(MetricTest, SumsThatContradictOtherOptionsAreRefused) {
+  EXPECT_THAT([&] { fit<LogsASumWithWeight>(); },
+              ThrowsMessage<ConfigError>(HasSubstr("log(\"value\"): a sum has no weight")));
+  EXPECT_THAT([&] { fit<LogsAMeanAndASum>(); },
+              ThrowsMessage<ConfigError>(HasSubstr("log(\"value\"): the name is logged both as a mean")));
+}
+
 struct LogsNothing : trainer::Line {
   Loss training_step(const Batch& batch, StepContext& context) override {
     context.log("value", 1, {.on_step = false});

@@ -34,15 +34,19 @@ void StepContext::log(const std::string& name, double value, const LogOptions& o
   if (forward.training && find_known_value(name) != nullptr) {
     throw ConfigError("log(\"{}\"): the Trainer logs this name itself; choose another name", name);
   }
-  const double weight = options.weight.value_or(static_cast<double>(batch_count));
-  if (!forward.training) return logged_.record.add(name, value, weight);
+  if (options.weight && options.reduction == LogReduction::sum)
+    throw ConfigError("log(\"{}\"): a sum has no weight; set only one of weight and reduction", name);
+  trainer::LoggedValue logged = {.value = value,
+                                 .weight = options.weight.value_or(static_cast<double>(batch_count)),
+                                 .reduction = options.reduction};
+  if (!forward.training) return logged_.record.add(name, logged);
   if (!options.on_step && !options.on_epoch) {
     throw ConfigError(
         "log(\"{}\"): neither on_step nor on_epoch is set, so nothing would be recorded; set one", name);
   }
-  if (options.on_step) logged_.record.add(name, value, weight, !options.prog_bar);
-  if (options.on_epoch)
-    logged_.epoch.add(options.on_step ? name + "_epoch" : name, value, weight, !options.prog_bar);
+  logged.hidden = !options.prog_bar;
+  if (options.on_step) logged_.record.add(name, logged);
+  if (options.on_epoch) logged_.epoch.add(options.on_step ? name + "_epoch" : name, logged);
 }
 
 }  // namespace stretto

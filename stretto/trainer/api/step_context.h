@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -15,13 +16,17 @@ namespace trainer {
 struct LoggedWindows;
 }
 
+// What a record has of a logged value: the weighted mean, or the sum, over ranks and steps.
+enum class LogReduction : uint8_t { mean, sum };
+
 // How StepContext::log records a value.
 struct LogOptions {
-  // The weight of the value, in samples; unset: the number of samples in this rank's batch.
+  // The weight of the value in means, in samples; unset: the number of samples in this rank's batch.
   std::optional<double> weight = {};
+  LogReduction reduction = LogReduction::mean;
   bool prog_bar = true;  // shows the value on the progress line
-  bool on_step = true;   // records the mean since the last record, under the value's name
-  // Records the mean over the epoch at its end, under the same name or, with on_step, as "<name>_epoch".
+  bool on_step = true;   // records the reduction since the last record, under the value's name
+  // Records the reduction over the epoch at its end, under the same name or, with on_step, as "<name>_epoch".
   bool on_epoch = false;
 };
 
@@ -53,10 +58,11 @@ class StepContext {
   Tensor all_reduce(const Tensor& tensor) const;
 
   // Logs a value of this rank's batch under `name`. Trackers receive its mean over ranks and over the steps
-  // since the last record, weighted by the number of samples in the batch, and its mean over the epoch if
-  // `options` request it. In an evaluation they receive the mean over the whole dataset; only the weight of
-  // `options` is used. Throws ConfigError for names that the Trainer logs itself and, in training, for
-  // options with which the value would not be recorded.
+  // since the last record, weighted by the number of samples in the batch, or its sum; and its mean or sum
+  // over the epoch if `options` request it. In an evaluation they receive the mean or sum over the whole
+  // dataset; only weight and reduction of `options` are used. A batch without samples adds nothing. Throws
+  // ConfigError for names that the Trainer logs itself, for a weight of a sum, for a name that is logged with
+  // another reduction and, in training, for options with which the value would not be recorded.
   void log(const std::string& name, double value, const LogOptions& options) const;
   void log(const std::string& name, double value, double weight) const {
     log(name, value, LogOptions{.weight = weight});

@@ -6,21 +6,26 @@
 
 namespace stretto::trainer {
 
-void LoggedValues::add(const std::string& name, double value, double weight, bool hidden) {
+void LoggedValues::add(const std::string& name, const LoggedValue& logged) {
+  const auto& [value, weight, reduction, hidden] = logged;
   if (!std::isfinite(weight) || weight < 0)
     throw Error(
         "log(\"{}\", {}): the weight is {}; expected a finite number >= 0, the number of samples that the value stands for",
         name, value, weight);
   if (weight == 0) return;
-  Value& logged = values_[name];
-  logged.mean.add(value, weight);
-  logged.hidden |= hidden;
+  Value& sum = values_.try_emplace(name, Value{.reduction = reduction}).first->second;
+  if (sum.reduction != reduction)
+    throw ConfigError("log(\"{}\"): the name is logged both as a mean and as a sum; use two names", name);
+  sum.mean.add(value, reduction == LogReduction::sum ? 1 : weight);
+  sum.hidden |= hidden;
 }
 
 void LoggedValues::add(const LoggedValues& other) {
   for (const auto& [name, value] : other.values_) {
-    values_[name].mean.add(value.mean);
-    values_[name].hidden |= value.hidden;
+    Value& sum = values_[name];
+    sum.mean.add(value.mean);
+    sum.reduction = value.reduction;
+    sum.hidden |= value.hidden;
   }
 }
 
@@ -48,22 +53,27 @@ std::set<std::string> LoggedValues::hidden() const {
 }
 
 Metrics LoggedValues::take() {
-  Metrics means;
-  for (const auto& [name, value] : values_) means[name] = value.mean.mean();
+  Metrics results;
+  for (const auto& [name, value] : values_)
+    results[name] = value.reduction == LogReduction::sum ? value.mean.sum : value.mean.mean();
   values_.clear();
-  return means;
+  return results;
 }
 
 nlohmann::json LoggedValues::to_json() const {
   nlohmann::json values = nlohmann::json::object();
-  for (const auto& [name, value] : values_) values[name] = {value.mean.sum, value.mean.weight, value.hidden};
+  for (const auto& [name, value] : values_)
+    values[name] = {value.mean.sum, value.mean.weight, value.hidden, value.reduction == LogReduction::sum};
   return values;
 }
 
 void LoggedValues::from_json(const nlohmann::json& values) {
   values_.clear();
   for (const auto& [name, value] : values.items())
-    values_[name] = {{value.at(0), value.at(1)}, value.size() > 2 && value.at(2).get<bool>()};
+    values_[name] = {
+        .mean = {value.at(0), value.at(1)},
+        .reduction = value.size() > 3 && value.at(3).get<bool>() ? LogReduction::sum : LogReduction::mean,
+        .hidden = value.size() > 2 && value.at(2).get<bool>()};
 }
 
 }  // namespace stretto::trainer
