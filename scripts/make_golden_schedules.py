@@ -45,18 +45,25 @@ TRANSFORMERS = [
     ("ConstantWithWarmup", transformers.get_constant_schedule_with_warmup, dict(num_warmup_steps=8)),
     ("LinearWithWarmup", transformers.get_linear_schedule_with_warmup, dict(num_warmup_steps=8)),
     ("LinearWithWarmup", transformers.get_linear_schedule_with_warmup, dict(num_warmup_steps=0)),
+    ("LinearWithWarmup", transformers.get_linear_schedule_with_warmup, dict(num_warmup_steps=8, num_training_steps=90)),
     ("CosineWithWarmup", transformers.get_cosine_schedule_with_warmup, dict(num_warmup_steps=8)),
     ("CosineWithWarmup", transformers.get_cosine_schedule_with_warmup, dict(num_warmup_steps=3, num_cycles=1.75)),
+    ("CosineWithWarmup", transformers.get_cosine_schedule_with_warmup, dict(num_warmup_steps=8, num_training_steps=270)),
+    ("CosineWithWarmup", transformers.get_cosine_schedule_with_warmup, dict(num_warmup_steps=8, num_training_steps=90)),
     ("CosineWithHardRestartsWithWarmup", transformers.get_cosine_with_hard_restarts_schedule_with_warmup,
      dict(num_warmup_steps=8)),
     ("CosineWithHardRestartsWithWarmup", transformers.get_cosine_with_hard_restarts_schedule_with_warmup,
      dict(num_warmup_steps=5, num_cycles=4)),
+    ("CosineWithHardRestartsWithWarmup", transformers.get_cosine_with_hard_restarts_schedule_with_warmup,
+     dict(num_warmup_steps=5, num_cycles=3, num_training_steps=90)),
     ("InverseSQRT", transformers.get_inverse_sqrt_schedule, dict(num_warmup_steps=8)),
     ("InverseSQRT", transformers.get_inverse_sqrt_schedule, dict(num_warmup_steps=0)),
     ("InverseSQRT", transformers.get_inverse_sqrt_schedule, dict(num_warmup_steps=4, timescale=20)),
     ("PolynomialDecayWithWarmup", transformers.get_polynomial_decay_schedule_with_warmup, dict(num_warmup_steps=8)),
     ("PolynomialDecayWithWarmup", transformers.get_polynomial_decay_schedule_with_warmup,
      dict(num_warmup_steps=8, lr_end=0.01, power=2.5)),
+    ("PolynomialDecayWithWarmup", transformers.get_polynomial_decay_schedule_with_warmup,
+     dict(num_warmup_steps=8, lr_end=0.01, power=2.5, num_training_steps=90)),
 ]
 PLATEAU = [
     dict(mode="min"),
@@ -105,7 +112,7 @@ def main():
         add(name, options, lambda optimizer: getattr(lr_scheduler, name)(optimizer, **(total | options)))
     for name, function, options in TRANSFORMERS:
         total = dict(num_training_steps=STEPS) if name.startswith(NEEDS_TOTAL) else dict()
-        add(name, options, lambda optimizer: function(optimizer, **total, **options))
+        add(name, options, lambda optimizer: function(optimizer, **(total | options)))
     for options in PLATEAU:
         metrics = [metric(step, options["mode"]) for step in range(STEPS)]
         made = rates(lambda optimizer: lr_scheduler.ReduceLROnPlateau(optimizer, **options), False, metrics)

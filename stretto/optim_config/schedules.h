@@ -32,22 +32,24 @@ std::unique_ptr<Schedule> constant_with_warmup(const ConstantWithWarmupOptions& 
 
 struct LinearWithWarmupOptions {
   std::optional<int64_t> num_warmup_steps = {};
-  std::optional<double> warmup_ratio = {};  // the same as a fraction of all steps; set one of the two
+  std::optional<double> warmup_ratio = {};         // the same as a fraction of all steps; set one of the two
+  std::optional<int64_t> num_training_steps = {};  // at which the schedule ends; unset: the run's
 
   void fields(settings::Fields& field);
   void check() const;
   bool operator==(const LinearWithWarmupOptions&) const = default;
 };
 
-// Linear from 0 to lr over the warm-up, then linear to 0 at the end of the run: transformers'
+// Linear from 0 to lr over the warm-up, then linear to 0 at the end: transformers'
 // get_linear_schedule_with_warmup.
 std::unique_ptr<Schedule> linear_with_warmup(const LinearWithWarmupOptions& options);
 
 struct CosineWithWarmupOptions {
   std::optional<int64_t> num_warmup_steps = {};
-  std::optional<double> warmup_ratio = {};  // the same as a fraction of all steps; set one of the two
-  double num_cycles = 0.5;                  // waves of the cosine; 0.5: from lr down to the lowest rate
-  double min_lr_rate = 0;                   // the lowest rate as a fraction of lr
+  std::optional<double> warmup_ratio = {};         // the same as a fraction of all steps; set one of the two
+  std::optional<int64_t> num_training_steps = {};  // at which the schedule ends; unset: the run's
+  double num_cycles = 0.5;  // waves of the cosine; 0.5: from lr down to the lowest rate
+  double min_lr_rate = 0;   // the lowest rate as a fraction of lr
 
   void fields(settings::Fields& field);
   void check() const;
@@ -60,8 +62,9 @@ std::unique_ptr<Schedule> cosine_with_warmup(const CosineWithWarmupOptions& opti
 
 struct CosineWithHardRestartsOptions {
   std::optional<int64_t> num_warmup_steps = {};
-  std::optional<double> warmup_ratio = {};  // the same as a fraction of all steps; set one of the two
-  int64_t num_cycles = 1;                   // cosine decays, each from lr to 0
+  std::optional<double> warmup_ratio = {};         // the same as a fraction of all steps; set one of the two
+  std::optional<int64_t> num_training_steps = {};  // at which the schedule ends; unset: the run's
+  int64_t num_cycles = 1;                          // cosine decays, each from lr to 0
 
   void fields(settings::Fields& field);
   void check() const;
@@ -74,7 +77,8 @@ std::unique_ptr<Schedule> cosine_with_hard_restarts(const CosineWithHardRestarts
 
 struct PolynomialDecayOptions {
   std::optional<int64_t> num_warmup_steps = {};
-  std::optional<double> warmup_ratio = {};  // the same as a fraction of all steps; set one of the two
+  std::optional<double> warmup_ratio = {};         // the same as a fraction of all steps; set one of the two
+  std::optional<int64_t> num_training_steps = {};  // at which the schedule ends; unset: the run's
   double lr_end = 1e-7;
   double power = 1;
 
@@ -83,7 +87,7 @@ struct PolynomialDecayOptions {
   bool operator==(const PolynomialDecayOptions&) const = default;
 };
 
-// Linear from 0 to lr over the warm-up, then a polynomial down to lr_end at the end of the run: transformers'
+// Linear from 0 to lr over the warm-up, then a polynomial down to lr_end at the end: transformers'
 // get_polynomial_decay_schedule_with_warmup. start() throws ConfigError unless lr_end is below lr.
 std::unique_ptr<Schedule> polynomial_decay(const PolynomialDecayOptions& options);
 

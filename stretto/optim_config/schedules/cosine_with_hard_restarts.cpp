@@ -12,6 +12,7 @@ using settings::at_least;
 
 void CosineWithHardRestartsOptions::fields(settings::Fields& field) {
   declare_warmup(field, num_warmup_steps, warmup_ratio);
+  declare_training_steps(field, num_training_steps);
   field("num_cycles", num_cycles, "number of cosine decays, each from lr to 0", at_least(1).at_most(1e6));
 }
 
@@ -22,7 +23,8 @@ namespace {
 class CosineWithHardRestarts : public WarmupSchedule {
  public:
   explicit CosineWithHardRestarts(const CosineWithHardRestartsOptions& options)
-      : WarmupSchedule({options.num_warmup_steps, options.warmup_ratio}), options_(options) {}
+      : WarmupSchedule({options.num_warmup_steps, options.warmup_ratio, options.num_training_steps}),
+        options_(options) {}
   std::string name() const override { return "CosineWithHardRestartsWithWarmup"; }
 
  private:

@@ -8,6 +8,7 @@ namespace stretto::optim {
 
 void LinearWithWarmupOptions::fields(settings::Fields& field) {
   declare_warmup(field, num_warmup_steps, warmup_ratio);
+  declare_training_steps(field, num_training_steps);
 }
 
 void LinearWithWarmupOptions::check() const { check_warmup(num_warmup_steps, warmup_ratio); }
@@ -17,13 +18,13 @@ namespace {
 class LinearWithWarmup : public WarmupSchedule {
  public:
   explicit LinearWithWarmup(const LinearWithWarmupOptions& options)
-      : WarmupSchedule({options.num_warmup_steps, options.warmup_ratio}) {}
+      : WarmupSchedule({options.num_warmup_steps, options.warmup_ratio, options.num_training_steps}) {}
   std::string name() const override { return "LinearWithWarmup"; }
 
  private:
   double factor_after_warmup(int64_t steps_done) const override {
-    const auto left = static_cast<double>(total_steps() - steps_done);
-    const auto decay_steps = static_cast<double>(std::max<int64_t>(1, total_steps() - warmup_steps()));
+    const auto left = static_cast<double>(training_steps() - steps_done);
+    const auto decay_steps = static_cast<double>(std::max<int64_t>(1, training_steps() - warmup_steps()));
     return std::max(0.0, left / decay_steps);
   }
 };

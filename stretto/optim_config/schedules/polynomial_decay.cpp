@@ -11,7 +11,8 @@ using settings::at_least;
 
 void PolynomialDecayOptions::fields(settings::Fields& field) {
   declare_warmup(field, num_warmup_steps, warmup_ratio);
-  field("lr_end", lr_end, "learning rate at the end of the run", at_least(0));
+  declare_training_steps(field, num_training_steps);
+  field("lr_end", lr_end, "learning rate at the end of the schedule", at_least(0));
   field("power", power, "power of the polynomial", at_least(0));
 }
 
@@ -22,7 +23,8 @@ namespace {
 class PolynomialDecay : public WarmupSchedule {
  public:
   explicit PolynomialDecay(const PolynomialDecayOptions& options)
-      : WarmupSchedule({options.num_warmup_steps, options.warmup_ratio}), options_(options) {}
+      : WarmupSchedule({options.num_warmup_steps, options.warmup_ratio, options.num_training_steps}),
+        options_(options) {}
   std::string name() const override { return "PolynomialDecayWithWarmup"; }
 
  private:
@@ -33,7 +35,7 @@ class PolynomialDecay : public WarmupSchedule {
                       options_.lr_end, base().lr);
   }
   double factor_after_warmup(int64_t steps_done) const override {
-    if (steps_done > total_steps()) return options_.lr_end / base().lr;
+    if (steps_done > training_steps()) return options_.lr_end / base().lr;
     const double left = std::pow(1 - progress(steps_done), options_.power);
     return ((base().lr - options_.lr_end) * left + options_.lr_end) / base().lr;
   }

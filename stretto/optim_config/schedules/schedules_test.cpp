@@ -136,6 +136,16 @@ TEST(Schedules, ARatioRefersToTheStepsAtTheStart) {
   EXPECT_EQ(schedule->rates(20).lr, 0.5);
 }
 
+TEST(Schedules, MayEndBeforeTheRun) {
+  const auto schedule = from_yaml("{warmup_ratio: 0.2, num_training_steps: 10}");
+  schedule->start({.lr = 1}, 50);
+  EXPECT_EQ(schedule->rates(2).lr, 1) << "the ratio is of the schedule's steps";
+  EXPECT_EQ(schedule->rates(6).lr, 0.5);
+  EXPECT_EQ(schedule->rates(30).lr, 0);
+  schedule->set_total_steps(70);
+  EXPECT_EQ(schedule->rates(6).lr, 0.5);
+}
+
 TEST(Schedules, ShortRunsHaveRatesToo) {
   for (const settings::Kind& kind : schedule_kinds()) {
     nlohmann::json section = {{"type", kind.type}};
@@ -166,6 +176,9 @@ TEST(Schedules, InvalidSettingsAreRefused) {
   refuses("{type: StepLr}", "did you mean \"StepLR\"?");
   refuses("{num_warmup_steps: 3, warmup_ratio: 0.1}",
           "LinearWithWarmup: warmup_ratio: the warm-up is set twice");
+  refuses("{type: ConstantWithWarmup, num_training_steps: 3}",
+          "scheduler.num_training_steps does not apply with scheduler.type: ConstantWithWarmup");
+  refuses("{num_training_steps: 0}", "scheduler.num_training_steps: 0 is out of range");
   refuses("{type: CyclicLR, max_lr: 1, mode: triangulr}", "did you mean \"triangular\"?");
   refuses("{type: CyclicLR, max_lr: 1}", "CyclicLR: cycle_momentum needs an optimizer with momentum");
   refuses("{type: OneCycleLR, max_lr: 1, cycle_momentum: false, total_steps: 9}",

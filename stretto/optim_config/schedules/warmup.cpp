@@ -15,14 +15,19 @@ void declare_warmup(settings::Fields& field, std::optional<int64_t>& num_warmup_
         settings::at_least(0).below(1));
 }
 
+void declare_training_steps(settings::Fields& field, std::optional<int64_t>& num_training_steps) {
+  field("num_training_steps", num_training_steps, "optimizer steps of the schedule; unset: all of the run",
+        settings::at_least(1).at_most(1e9));
+}
+
 void check_warmup(const std::optional<int64_t>& num_warmup_steps, const std::optional<double>& warmup_ratio) {
   if (num_warmup_steps && warmup_ratio)
     throw settings::SettingError("warmup_ratio", "the warm-up is set twice; remove this or num_warmup_steps");
 }
 
 void WarmupSchedule::on_start() {
-  warmup_steps_ = warmup_.num_warmup_steps.value_or(
-      static_cast<int64_t>(std::ceil(warmup_.warmup_ratio.value_or(0) * static_cast<double>(total_steps()))));
+  warmup_steps_ = warmup_.num_warmup_steps.value_or(static_cast<int64_t>(
+      std::ceil(warmup_.warmup_ratio.value_or(0) * static_cast<double>(training_steps()))));
 }
 
 StepRates WarmupSchedule::rates(int64_t steps_done) const {
@@ -34,7 +39,7 @@ StepRates WarmupSchedule::rates(int64_t steps_done) const {
 
 double WarmupSchedule::progress(int64_t steps_done) const {
   return static_cast<double>(steps_done - warmup_steps_) /
-         static_cast<double>(std::max<int64_t>(1, total_steps() - warmup_steps_));
+         static_cast<double>(std::max<int64_t>(1, training_steps() - warmup_steps_));
 }
 
 }  // namespace stretto::optim

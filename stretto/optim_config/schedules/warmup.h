@@ -7,15 +7,18 @@
 
 namespace stretto::optim {
 
-// The length of a warm-up, given by one of the two or none.
+// The length of a warm-up, given by one of the first two or none, and of the whole schedule.
 struct Warmup {
   std::optional<int64_t> num_warmup_steps = {};
-  std::optional<double> warmup_ratio = {};  // as a fraction of all steps, rounded up
+  std::optional<double> warmup_ratio = {};         // as a fraction of all steps, rounded up
+  std::optional<int64_t> num_training_steps = {};  // unset: the run's
 };
 
 // The two settings of a warm-up, for the options of schedules that have one.
 void declare_warmup(settings::Fields& field, std::optional<int64_t>& num_warmup_steps,
                     std::optional<double>& warmup_ratio);
+// The length of a schedule that ends.
+void declare_training_steps(settings::Fields& field, std::optional<int64_t>& num_training_steps);
 // Throws ConfigError if both are given.
 void check_warmup(const std::optional<int64_t>& num_warmup_steps, const std::optional<double>& warmup_ratio);
 
@@ -28,10 +31,12 @@ class WarmupSchedule : public Schedule {
   explicit WarmupSchedule(const Warmup& warmup) : warmup_(warmup) {}
   // REQUIRES: steps_done >= warmup_steps().
   virtual double factor_after_warmup(int64_t steps_done) const = 0;
-  // The fraction of the steps after the warm-up that are done: 1 at the end of the run.
+  // The steps at which the schedule ends: num_training_steps, or those of the run.
+  int64_t training_steps() const { return warmup_.num_training_steps.value_or(total_steps()); }
+  // The fraction of the steps after the warm-up that are done: 1 at the end of the schedule.
   double progress(int64_t steps_done) const;
   int64_t warmup_steps() const { return warmup_steps_; }
-  // A ratio refers to the number of steps at the start of the run.
+  // A ratio refers to num_training_steps, or the number of steps at the start of the run.
   void on_start() override;
 
  private:
