@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/golden/optim/optimizers.json: 25 steps of torch.optim's optimizers from fixed weights with fixed gradients.
 
-Needs torch (the file in the repository: torch 2.13):
+Needs torch, timm and torch-optimizer (the file in the repository: torch 2.13, timm 1.0.31, torch-optimizer 0.3.0):
     python3 scripts/make_golden_optimizers.py
 
 One object per case: {"type", "options", "lr": [25], "momentum": [25] or null, "final": {name: [values]}}. Three parameters,
@@ -15,15 +15,23 @@ as a sparse tensor.
 Cases of Muon update w and t, as matrices [4, 3] and [2, 6], by torch.optim.Muon, whose products are computed in fp64
 instead of bf16, and b by torch.optim.AdamW.
 
+Cases of Lamb are computed by timm's Lamb, whose trust_clip is a max_coeff of 1, if bias_correction is moments, and else by
+torch_optimizer's, which corrects the step size, as DeepSpeed's FusedLamb does. Neither limits the trust ratio from below.
+
 Cases of LBFGS have "loss": "rosenbrock": the gradients are those of rosenbrock() below, of all parameters in one vector; there
 are 5 steps, and "losses" holds the loss before each.
 """
 
+import functools
+import importlib.util
 import json
 import math
 import pathlib
+import sys
+import types
 
 import torch
+import torch_optimizer
 
 OUTPUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "optim" / "optimizers.json"
 STEPS = 25
@@ -66,6 +74,13 @@ MUON = [
          adamw_eps=1e-6),
     dict(lr=0.05, nesterov=False, ns_steps=3, ns_coefficients=[2.0, -1.5, 0.5]),
 ]
+LAMB = [
+    dict(bias_correction="moments", min_coeff=0.0, max_coeff=1e9),
+    dict(bias_correction="moments", min_coeff=0.0, max_coeff=1.0, lr=0.02, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1),
+    dict(bias_correction="step", min_coeff=0.0, max_coeff=1e9),
+    dict(bias_correction="step", min_coeff=0.0, max_coeff=1e9, lr=0.02, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1),
+    dict(bias_correction="none", min_coeff=0.0, max_coeff=1e9, lr=0.02, weight_decay=0.1),
+]
 LBFGS = [
     dict(lr=0.3, max_iter=4, history_size=3),
     dict(max_iter=3, history_size=10, line_search_fn="strong_wolfe"),
@@ -92,7 +107,10 @@ def trajectory(name, options, cycles_momentum):
     parameters = {key: torch.nn.Parameter(value) for key, value in weights().items()}
     no_decay = dict(weight_decay=0.0) if name != "Rprop" else dict()
     groups = [dict(params=[parameters["w"], parameters["t"]]), dict(params=[parameters["b"]], **no_decay)]
-    optimizer = getattr(torch.optim, name)(groups, **options)
+    return steps_of(getattr(torch.optim, name)(groups, **options), name, options, parameters, cycles_momentum)
+
+
+def steps_of(optimizer, name, options, parameters, cycles_momentum):
     lrs, momenta = [], []
     for step in range(STEPS):
         lr = optimizer.defaults["lr"] * (0.5 if step == 11 else 1)
@@ -153,6 +171,28 @@ def muon_trajectory(options):
     return dict(type="Muon", options=options, lr=lrs, momentum=None, final=final)
 
 
+@functools.cache
+def lamb_of_timm():
+    """timm.optim.Lamb. timm's __init__ files import torchvision, which its optimizers do not need."""
+    folder = pathlib.Path(importlib.util.find_spec("timm").submodule_search_locations[0])
+    for name, path in (("timm", folder), ("timm.optim", folder / "optim")):
+        sys.modules[name] = types.ModuleType(name)
+        sys.modules[name].__path__ = [str(path)]
+    return importlib.import_module("timm.optim.lamb").Lamb
+
+
+def lamb_trajectory(options, cycles_momentum):
+    parameters = {key: torch.nn.Parameter(value) for key, value in weights().items()}
+    own = {key: value for key, value in options.items() if key not in ("bias_correction", "min_coeff", "max_coeff")}
+    own = dict(lr=1e-3, eps=1e-8, weight_decay=0.0) | own
+    groups = [dict(params=[parameters["w"], parameters["t"]]), dict(params=[parameters["b"]], weight_decay=0.0)]
+    if options["bias_correction"] == "moments":
+        optimizer = lamb_of_timm()(groups, max_grad_norm=None, always_adapt=True, trust_clip=options["max_coeff"] == 1, **own)
+    else:
+        optimizer = torch_optimizer.Lamb(groups, clamp_value=1e9, debias=options["bias_correction"] == "step", **own)
+    return steps_of(optimizer, "Lamb", options, parameters, cycles_momentum)
+
+
 def rosenbrock(x):
     return (10 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
 
@@ -184,6 +224,8 @@ def main():
             cases.append(trajectory(name, options, True))
     cases += [sparse_trajectory(options) for options in SPARSE]
     cases += [muon_trajectory(options) for options in MUON]
+    cases += [lamb_trajectory(options, False) for options in LAMB]
+    cases += [lamb_trajectory(LAMB[1], True)]
     cases += [lbfgs_trajectory(options) for options in LBFGS]
     OUTPUT.parent.mkdir(parents=True, exist_ok=True)
     OUTPUT.write_text("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n")

@@ -47,7 +47,20 @@ void warmup_min_lr(const Value& value, ForeignConfig&) {
   if (value.text() != "0" && value.text() != "0.0") refuse(value, "the warm-up begins at 0");
 }
 
-// The optimizer depends on two keys: DeepSpeed's Adam is AdamW unless adam_w_mode is false.
+// DeepSpeed's Lamb corrects the step size by default; its Adam may omit the correction, unlike torch's.
+void read_bias_correction(const settings::YamlNode& document, const Value& type, ForeignConfig& config) {
+  const settings::YamlNode* node = find(document, "optimizer.params.bias_correction", unset_value);
+  const bool corrects = node == nullptr || Value{"", *node}.is_true();
+  if (type.text() == "Lamb") {
+    set(config, node == nullptr ? type : Value{"optimizer.params.bias_correction", *node},
+        "optimizer.bias_correction", corrects ? "step" : "none");
+  } else if (!corrects) {
+    refuse({"optimizer.params.bias_correction", *node},
+           type.text() + " always corrects the bias; remove this key");
+  }
+}
+
+// The optimizer depends on several keys: DeepSpeed's Adam is AdamW unless adam_w_mode is false.
 void read_optimizer(const settings::YamlNode& document, ForeignConfig& config) {
   const settings::YamlNode* type = find(document, "optimizer.type", unset_value);
   if (type == nullptr) return;
@@ -58,11 +71,14 @@ void read_optimizer(const settings::YamlNode& document, ForeignConfig& config) {
     set(config, value, "optimizer.type", "AdamW");
   } else if (type->text == "Adam") {
     set(config, value, "optimizer.type", "Adam");
+  } else if (type->text == "Lamb") {
+    set(config, value, "optimizer.type", "Lamb");
   } else {
     refuse(
         value,
-        "expected Adam or AdamW; set another optimizer as optimizer.type in the recipe, and remove this section");
+        "expected Adam, AdamW or Lamb; set another optimizer as optimizer.type in the recipe, and remove this section");
   }
+  read_bias_correction(document, value, config);
   if (find(document, "optimizer.params.weight_decay") == nullptr)  // torch's default differs
     config.settings.push_back({"optimizer.weight_decay", "0", value.place(), /*implied=*/true});
 }
@@ -143,6 +159,9 @@ const std::vector<Key>& deepspeed_keys() {
       same_as("optimizer.params.betas", "optimizer.betas"),
       same_as("optimizer.params.eps", "optimizer.eps"),
       same_as("optimizer.params.weight_decay", "optimizer.weight_decay"),
+      read_with_another("optimizer.params.bias_correction"),
+      same_as("optimizer.params.max_coeff", "optimizer.max_coeff"),
+      same_as("optimizer.params.min_coeff", "optimizer.min_coeff"),
       ignored("optimizer.params.torch_adam", "there is one implementation"),
       {"scheduler.type", scheduler_type},
       {"scheduler.params.warmup_min_lr", warmup_min_lr},

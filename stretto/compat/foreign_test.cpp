@@ -248,6 +248,24 @@ TEST_F(Foreign, DeepSpeedsAdamIsAdamwByDefault) {
             0.1);
 }
 
+TEST_F(Foreign, DeepSpeedsLambCorrectsTheStep) {
+  const auto optimizer_of = [&](const std::string& optimizer) {
+    return recipe(read_deepspeed(write("ds.json", "{\"optimizer\": " + optimizer + "}"))).optimizer;
+  };
+  EXPECT_EQ(optimizer_of(R"({"type": "Lamb"})").as<optim::LambOptions>(),
+            (optim::LambOptions{.bias_correction = "step"}));
+  const auto params = R"({"type": "Lamb", "params": {"lr": 0.011, "bias_correction": false, "max_coeff": 0.3,
+                          "min_coeff": 0.02, "weight_decay": 0.01}})";
+  EXPECT_EQ(optimizer_of(params).as<optim::LambOptions>(), (optim::LambOptions{.lr = 0.011,
+                                                                               .weight_decay = 0.01,
+                                                                               .bias_correction = "none",
+                                                                               .max_coeff = 0.3,
+                                                                               .min_coeff = 0.02}));
+  EXPECT_THAT([&] { optimizer_of(R"({"type": "Adam", "params": {"bias_correction": false}})"); },
+              testing::ThrowsMessage<ConfigError>(
+                  has_all("optimizer.params.bias_correction:", "always corrects the bias")));
+}
+
 TEST_F(Foreign, UnsupportedValuesAreRefusedWithAReason) {
   EXPECT_THAT(deepspeed_refusal("\"enabled\": \"auto\"", "\"enabled\": true"),
               has_all("ds.json:3:20: fp16.enabled:", "\"true\"", "use bf16"));
@@ -259,8 +277,8 @@ TEST_F(Foreign, UnsupportedValuesAreRefusedWithAReason) {
                       "expected a folder in nvme_path"));
   EXPECT_THAT(deepspeed_refusal("\"stage\": 2", "\"stage\": 4"),
               has_all("ds.json:32:18: zero_optimization.stage:", "\"4\"", "0, 1, 2, 3"));
-  EXPECT_THAT(deepspeed_refusal("\"AdamW\"", "\"Lamb\""),
-              has_all("ds.json:", "optimizer.type:", "\"Lamb\"", "Adam or AdamW"));
+  EXPECT_THAT(deepspeed_refusal("\"AdamW\"", "\"Lion\""),
+              has_all("ds.json:", "optimizer.type:", "\"Lion\"", "Adam, AdamW or Lamb"));
   EXPECT_THAT(deepspeed_refusal("\"WarmupDecayLR\"", "\"OneCycle\""),
               has_all("ds.json:", "scheduler.type:", "\"OneCycle\"", "WarmupLR or WarmupDecayLR"));
   EXPECT_THAT(deepspeed_refusal("gradient_clipping", "gradient_cliping"),

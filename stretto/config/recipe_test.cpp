@@ -400,7 +400,7 @@ TEST(RecipeSchema, RefusesSettingsOfAnotherType) {
       ["SGD", "Adadelta", "Adagrad", "Adafactor", "Muon", "ASGD", "RMSprop", "Rprop", "LBFGS"]}}, "required": ["type"]})"));
   EXPECT_EQ(rule_for(rules, "momentum", false),
             nlohmann::ordered_json::parse(R"({"properties": {"type": {"enum":
-      ["AdamW", "Adam", "Adadelta", "Adagrad", "Adamax", "Adafactor", "ASGD", "NAdam", "RAdam", "Rprop", "SparseAdam", "LBFGS"]}}})"))
+      ["AdamW", "Adam", "Adadelta", "Adagrad", "Adamax", "Adafactor", "Lamb", "ASGD", "NAdam", "RAdam", "Rprop", "SparseAdam", "LBFGS"]}}})"))
       << "without a type it is AdamW";
   const auto scheduler = recipe_schema().at("properties").at("scheduler").at("allOf");
   const auto without_warmup = rule_for(scheduler, "num_warmup_steps", {{"type", "null"}});

@@ -35,6 +35,13 @@ std::unique_ptr<Optimizer> adamw(const AdamwOptions& options);
 // previous step.
 std::unique_ptr<Optimizer> asgd(const AsgdOptions& options);
 
+// You et al. 2020, "Large Batch Optimization for Deep Learning: Training BERT in 76 minutes", algorithm 2: a
+// step of Adam, with weight decay added, is multiplied by the tensor's trust ratio, the norm of its weights
+// divided by that of the step (1 if either is 0), from min_coeff to max_coeff. With bias_correction "step" it
+// equals DeepSpeed's FusedLamb, which corrects the step size after the trust ratio. Requires whole tensors.
+// State: exp_avg, exp_avg_sq.
+std::unique_ptr<Optimizer> lamb(const LambOptions& options);
+
 // Limited-memory BFGS (Nocedal 1980; line search: Nocedal and Wright, "Numerical Optimization", algorithms
 // 3.5 and 3.6), like torch.optim.LBFGS. A step evaluates its batch up to max_eval times, so it reevaluates().
 // All parameters form one vector, which every rank needs (Placement::whole_model), with one learning rate:

@@ -21,6 +21,7 @@ const Registry<Rule>& bundled_rules() {
                                                             {"Adamax", optimizer_maker(adamax)},
                                                             {"Adafactor", optimizer_maker(adafactor)},
                                                             {"Muon", optimizer_maker(muon)},
+                                                            {"Lamb", optimizer_maker(lamb)},
                                                             {"ASGD", optimizer_maker(asgd)},
                                                             {"NAdam", optimizer_maker(nadam)},
                                                             {"RAdam", optimizer_maker(radam)},

@@ -120,7 +120,8 @@ void compare(const nlohmann::json& golden, at::ScalarType type, double tolerance
   }
 }
 
-// Compares every optimizer, made from its section in a recipe, with torch after 25 steps, including a save
+// Compares every optimizer, made from its section in a recipe, with torch, and Lamb with timm and
+// torch_optimizer, after 25 steps, including a save
 // and a resume.
 TEST(Optimizers, EqualTorch) {
   const auto cases = nlohmann::json::parse(
@@ -130,6 +131,41 @@ TEST(Optimizers, EqualTorch) {
     compare(golden, at::kDouble, 1e-10);
     compare(golden, at::kFloat, 1e-4);
   }
+}
+
+// The norm of the weights is 5. The first step's direction is (1, 1, ...), whose norm is 2.
+TEST(Optimizers, LambLimitsItsTrustRatio) {
+  const auto step_of = [](const std::string& limits, double scale) {
+    const Tensor weights = at::tensor({1.0, 2.0, 2.0, 4.0}, at::kDouble) * scale;
+    const Buffers buffers = {weights.clone(), at::ones({4}, at::kDouble), {}};
+    auto optimizer = from_yaml("{type: Lamb, eps: 0" + limits + "}");
+    optimizer->bind(buffers, {{.name = "w", .layout = {{4}}, .end = 4}}, plain_memory());
+    optimizer->step({.lr = 1}, 3);
+    return (weights - buffers.master).mean().item<double>();
+  };
+  EXPECT_NEAR(step_of("", 1), 2.5, 1e-12);
+  EXPECT_NEAR(step_of("", 100), 10, 1e-12);
+  EXPECT_NEAR(step_of("", 1e-4), 0.01, 1e-12);
+  EXPECT_NEAR(step_of(", max_coeff: 2, min_coeff: 1.5", 1), 2, 1e-12);
+  EXPECT_NEAR(step_of(", max_coeff: 2, min_coeff: 1.5", 0.1), 1.5, 1e-12);
+  EXPECT_NEAR(step_of("", 0), 1, 1e-12) << "tensors of zeros have the ratio 1";
+}
+
+// Tensors that do not fit into one part of the cache have one trust ratio, and a bf16 copy.
+TEST(Optimizers, LambStepsLargeTensorsAsOne) {
+  const int64_t size = 100'000;
+  const Tensor weights = at::sin(at::arange(size, at::kDouble)),
+               grads = at::cos(at::arange(size, at::kDouble));
+  const Buffers buffers = {weights.clone(), grads.clone(), at::zeros({size}, at::kBFloat16)};
+  auto optimizer = from_yaml("{type: Lamb, weight_decay: 0.1}");
+  optimizer->bind(buffers, {{.name = "w", .layout = {{size}}, .end = size}}, plain_memory());
+  optimizer->step({.lr = 0.1}, 1);
+  const Tensor direction = grads / (grads.abs() + 1e-8) + 0.1 * weights;
+  const Tensor expected = weights - 0.1 * direction * (weights.norm() / direction.norm());
+  EXPECT_TRUE(at::allclose(buffers.master, expected, 1e-12, 1e-12));
+  EXPECT_TRUE(buffers.compute.equal(buffers.master.to(at::kBFloat16)));
+  EXPECT_EQ(buffers.grad.ne(0).sum().item<int64_t>(), 0);
+  EXPECT_EQ(optimizer->state_bytes(), 2 * size * 8);
 }
 
 // Compares a table [4, 3] of which each step has gradients for some rows, given as rows or as a dense

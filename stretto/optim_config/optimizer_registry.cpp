@@ -10,7 +10,8 @@ Registry<OptimizerKind>& optimizers() {
     return {.kind = {std::move(type), std::move(help), settings::Settings(std::move(defaults))},
             .state_tensors = state_tensors};
   };
-  // The default rates of AdamW and SGD are for fine-tuning; the others are torch.optim's.
+  // The default rates of AdamW and SGD are for fine-tuning; the others are those of torch.optim, and Lamb's
+  // of DeepSpeed.
   static Registry<OptimizerKind> registry(
       "an optimizer",
       {kind("AdamW", "Adam with decoupled weight decay", AdamwOptions{.lr = 5e-5}, 2),
@@ -22,6 +23,8 @@ Registry<OptimizerKind>& optimizers() {
        kind("Adafactor", "averages of squared gradients by row and column", AdafactorOptions{}, 0),
        kind("Muon", "orthogonalized momentum for matrices of hidden layers, AdamW for other parameters",
             MuonOptions{}, 1),
+       kind("Lamb", "Adam with steps in proportion to the norm of each tensor, for large batches",
+            LambOptions{}, 2),
        kind("ASGD", "averaged stochastic gradient descent", AsgdOptions{}, 0),
        kind("NAdam", "Adam with Nesterov momentum", NadamOptions{}, 2),
        kind("RAdam", "Adam with a rectified first phase", RadamOptions{}, 2),

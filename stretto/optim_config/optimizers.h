@@ -10,8 +10,8 @@
 
 namespace stretto::optim {
 
-// The settings of each optimizer, with torch.optim's names and defaults. The files in optimizers/, one per
-// optimizer, declare them.
+// The settings of each optimizer, with torch.optim's names and defaults; Lamb's are those of DeepSpeed. The
+// files in optimizers/, one per optimizer, declare them.
 
 struct AdamwOptions {
   double lr = 1e-3;
@@ -106,6 +106,20 @@ struct MuonOptions {
   void fields(settings::Fields& field);
   void check() const;
   bool operator==(const MuonOptions&) const = default;
+};
+
+struct LambOptions {
+  double lr = 1e-3;
+  double weight_decay = 0;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  std::string bias_correction = "moments";  // or step, none
+  double max_coeff = 10;
+  double min_coeff = 0.01;
+
+  void fields(settings::Fields& field);
+  void check() const;
+  bool operator==(const LambOptions&) const = default;
 };
 
 struct AsgdOptions {

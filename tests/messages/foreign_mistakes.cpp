@@ -32,7 +32,7 @@ void add_deepspeed(Mistakes& all) {
   add("an unknown stage", R"({"zero_optimization": {"stage": 4}})");
   add("a list for a stage", R"({"zero_optimization": {"stage": [2]}})");
   add("a value for a section", R"({"bf16": true})");
-  add("an unknown optimizer", R"({"optimizer": {"type": "Lamb"}})");
+  add("an unknown optimizer", R"({"optimizer": {"type": "Lion"}})");
   add("an unknown schedule", R"({"scheduler": {"type": "OneCycle"}})");
   add("an unknown key", R"({"gradient_cliping": 1})");
   add("a key that occurs twice", R"({"train_batch_size": 2, "train_batch_size": 3})");
