@@ -249,6 +249,37 @@ TEST(Checkpoint, TheSnapshotIsTakenWhenSaveReturns) {
   EXPECT_TRUE(read.tensors[0].pieces[0].data.equal(replicated_state(1).tensors[0].pieces[0].data));
 }
 
+TEST(Checkpoint, FilesOfTheModelAreCheckedToo) {
+  const TempFolder folder;
+  int calls = 0;
+  comm::run_rank_threads(2, [&](Group& group) {
+    const auto write = [&](const std::filesystem::path& checkpoint) {
+      write_file_atomic(checkpoint / "vocab.txt", "a\nb\n");
+      if (++calls == 2) throw IoError("no second vocabulary");
+      make_folders(checkpoint / "words");
+      write_file_atomic(checkpoint / "words/tokenizer.json", "{}");
+    };
+    Writer writer(group, {.folder = folder.path(), .write_companions = write});
+    for (const int step : {5, 6}) {
+      writer.save(replicated_state(1, comm::holders_of(group)), step);
+      EXPECT_EQ(writer.finish(), "");
+    }
+  });
+  EXPECT_EQ(calls, 2) << "rank 0 writes them";
+  const auto first = checkpoint_format::checkpoint_path(folder.path(), 5),
+             second = checkpoint_format::checkpoint_path(folder.path(), 6);
+  EXPECT_EQ(checkpoint_format::read_manifest(first).files.size(), 4U);
+  checkpoint_format::verify(first);
+  State state = replicated_state(2);
+  load_alone(first, state);
+  EXPECT_TRUE(state.tensors[0].pieces[0].data.equal(replicated_state(1).tensors[0].pieces[0].data));
+  write_file_atomic(first / "words/tokenizer.json", "[]");
+  EXPECT_THAT([&] { checkpoint_format::verify(first); },
+              testing::ThrowsMessage<DataError>(HasSubstr("words/tokenizer.json")));
+  checkpoint_format::verify(second);
+  EXPECT_FALSE(std::filesystem::exists(second / "vocab.txt")) << "their writing failed";
+}
+
 TEST(Checkpoint, OldCheckpointsAreRemovedAfterACommit) {
   const TempFolder folder;
   comm::run_rank_threads(2, [&](Group& group) {

@@ -166,7 +166,7 @@ ReadableCheckpoint::ReadableCheckpoint(Group& group, const std::filesystem::path
   std::string failure;
   if (copied_here_) {
     try {
-      make_folders(path_);
+      for (const std::string& name : files) make_folders((path_ / name).parent_path());
     } catch (const IoError& error) {
       failure = error.what();
     }

@@ -4,6 +4,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/hash.h"
 #include "stretto/base/log.h"
 #include "stretto/checkpoint/transfer.h"
 #include "stretto/tensor/file_memory.h"
@@ -37,6 +38,35 @@ void discard(const std::filesystem::path& partial) {
     remove_folder(partial);
   } catch (const IoError& error) {
     log::warning("{}", error.what());
+  }
+}
+
+// The paths, relative to the folder, of the files that the manifest does not list.
+std::vector<std::filesystem::path> unlisted(const std::filesystem::path& folder,
+                                            const checkpoint_format::Manifest& manifest) {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    const auto path = entry.path().lexically_relative(folder);
+    if (entry.is_regular_file() && !manifest.files.contains(path)) paths.push_back(path);
+  }
+  return paths;
+}
+
+// A checkpoint without these files can be resumed, so a failure does not prevent it.
+void add_companions(const std::filesystem::path& folder,
+                    const std::function<void(const std::filesystem::path&)>& write,
+                    checkpoint_format::Manifest& manifest) {
+  try {
+    write(folder);
+  } catch (const std::exception& error) {
+    log::warning("the checkpoint of step {} lacks the tokenizer and other files of the model: {}",
+                 manifest.step, error.what());
+    for (const auto& path : unlisted(folder, manifest)) std::filesystem::remove(folder / path);
+  }
+  for (const auto& path : unlisted(folder, manifest)) {
+    const MappedFile file(folder / path);
+    const auto size = static_cast<int64_t>(file.size());
+    manifest.files[path] = {.size = size, .header_length = size, .header_checksum = hash64(file.text())};
   }
 }
 
@@ -219,6 +249,7 @@ std::string Writer::commit(Job& job, const std::vector<std::string>& parts) {
     for (const std::string& part : parts)
       merge(job.manifest, checkpoint_format::parse_manifest(part.substr(1), "a rank's part"));
     checkpoint_format::require_complete(job.manifest, "the state of all ranks");
+    if (options_.write_companions) add_companions(job.partial, options_.write_companions, job.manifest);
     write_file_atomic(job.partial / checkpoint_format::manifest_name,
                       checkpoint_format::to_text(job.manifest));
     replace_folder(job.partial, checkpoint_format::checkpoint_path(options_.folder, job.manifest.step));

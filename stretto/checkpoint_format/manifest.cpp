@@ -8,6 +8,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/json.h"
+#include "stretto/base/strings.h"
 #include "stretto/checkpoint_format/tiling.h"
 
 namespace stretto::checkpoint_format {
@@ -133,9 +134,11 @@ void check_piece(const StoredEntry& entry, const StoredPiece& piece, const Manif
   }
 }
 
-void require_plain_name(const std::string& name) {
-  if (name.empty() || name.front() == '.' || name.find('/') != std::string::npos) {
-    throw DataError("\"{}\" is not the name of a file in the checkpoint's folder", name);
+// A file in the folder, or in a subfolder: "rank-00000.safetensors", "words/tokenizer.json".
+void require_inner_name(const std::string& name) {
+  for (const std::string_view part : split(name, '/')) {
+    if (part.empty() || part.front() == '.')
+      throw DataError("\"{}\" is not the name of a file in the checkpoint's folder", name);
   }
 }
 
@@ -165,7 +168,7 @@ Manifest read_fields(const json& content) {
     manifest.score = {read_text(member(*score, "metric"), "metric"), value, direction};
   }
   for (const auto& [name, file] : read_object(member(content, "files"), "files").items()) {
-    require_plain_name(name);
+    require_inner_name(name);
     const int64_t size = read_integer(member(file, "size"), "size", 0, INT64_MAX);
     manifest.files[name] = {size, read_integer(member(file, "header_bytes"), "header_bytes", 0, size),
                             from_hex(read_text(member(file, "header_xxh3"), "header_xxh3"))};

@@ -15,7 +15,7 @@ namespace stretto::checkpoint_format {
 // The elements of a region, stored in a file.
 struct StoredPiece {
   Region region;
-  std::string file;   // name inside the checkpoint's folder
+  std::string file;   // path inside the checkpoint's folder
   int64_t begin = 0;  // bytes from the file's start
   int64_t length = 0;
   uint64_t checksum = 0;  // XXH3, 64 bits, of those bytes
@@ -28,7 +28,8 @@ struct StoredEntry {
   std::vector<StoredPiece> pieces;
 };
 
-// A file and its safetensors header, the part that belongs to no piece.
+// A file and its safetensors header, the part that belongs to no piece. Of a file without tensors, such as
+// the tokenizer's, the header is the whole file.
 struct StoredFile {
   int64_t size = 0;
   int64_t header_length = 0;

@@ -36,6 +36,10 @@ ModelModule::ModelModule(const ModelConfig& config, const std::string& head,
 void ModelModule::save(const std::filesystem::path& folder, const ListedSource& weights) const {
   write_file_atomic(folder / "config.json", exported_config().dump(2) + "\n");
   save_safetensors(folder / "model.safetensors", weights);
+  save_companions(folder);
+}
+
+void ModelModule::save_companions(const std::filesystem::path& folder) const {
   if (!tokenizer_.empty()) text::copy_tokenizer(tokenizer_, lowercase_, folder, add_prefix_space_);
 }
 

@@ -19,10 +19,14 @@ class ModelModule : public Module {
   // files.
   void save(const std::filesystem::path& folder, const ListedSource& weights) const override;
 
+  // Writes the tokenizer's files.
+  void save_companions(const std::filesystem::path& folder) const override;
+
   nlohmann::json exported_config() const override;
   nlohmann::json model_config() const override;
 
-  // Makes save() copy the tokenizer's files (a folder, or one file), with text::copy_tokenizer's settings.
+  // Makes save() and checkpoints copy the tokenizer's files (a folder, or one file), with
+  // text::copy_tokenizer's settings.
   void ship_tokenizer(const std::filesystem::path& tokenizer, bool lowercase,
                       std::optional<bool> add_prefix_space);
 

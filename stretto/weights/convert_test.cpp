@@ -346,6 +346,22 @@ TEST_F(Convert, BadInputsAreNamed) {
               has_all(path("step-7").string() + ":", "step 3 ", "step-00000003"));
 }
 
+// Checkpoints of earlier versions do not carry the tokenizer, which a new tagger has only in its run.
+TEST_F(Convert, ATaggersTokenizerIsThatOfTheCheckpoint) {
+  std::filesystem::copy(checkpoint_, path("step-00000003"));
+  auto manifest = checkpoint_format::read_manifest(checkpoint_);
+  manifest.scalars["exported_config"] = {{"model_type", "sequence-tagger"}};
+  manifest.scalars["recipe"].erase("tokenizer.path");
+  write_file_atomic(path("step-00000003/manifest.json"), checkpoint_format::to_text(manifest));
+  EXPECT_THAT(message_of([&] { export_model(path("step-00000003"), path("new")); }),
+              HasSubstr("the tokenizer of this sequence-tagger is in the folder model of its run"));
+  EXPECT_FALSE(std::filesystem::exists(path("new")));
+  std::filesystem::copy(golden / "model/vocab.txt", path("step-00000003/vocab.txt"));
+  export_model(path("step-00000003"), path("new"));
+  EXPECT_EQ(names_in(path("new")), (std::vector<std::string>{"config.json", "model.safetensors",
+                                                             "tokenizer_config.json", "vocab.txt"}));
+}
+
 TEST_F(Convert, AFlippedBitIsNamedAndNoFilesRemain) {
   const auto damaged = path("step-00000003");
   std::filesystem::copy(checkpoint_, damaged);

@@ -45,7 +45,7 @@ class Companions {
  public:
   Companions(const std::filesystem::path& checkpoint, const checkpoint_format::Manifest& manifest,
              const std::optional<std::filesystem::path>& like)
-      : manifest_(manifest), like_(like) {
+      : checkpoint_(checkpoint), manifest_(manifest), like_(like) {
     if (like && !std::filesystem::exists(*like / "config.json"))
       throw ConfigError("--like {}: there is no config.json in it; expected a model folder", like->string());
     const auto folder = std::filesystem::absolute(checkpoint / "").parent_path().parent_path();
@@ -81,6 +81,7 @@ class Companions {
 
   std::optional<std::filesystem::path> tokenizer() const {
     if (like_) return text::has_tokenizer(*like_) ? like_ : std::nullopt;
+    if (text::has_tokenizer(checkpoint_)) return checkpoint_;
     const nlohmann::json path = setting("tokenizer.path");
     if (path.is_string() && is_tokenizer(path.get<std::string>())) return path.get<std::string>();
     if (run_model_ && text::has_tokenizer(*run_model_)) return run_model_;
@@ -112,6 +113,7 @@ class Companions {
     return value == recipe->end() ? nlohmann::json(nullptr) : *value;
   }
 
+  const std::filesystem::path& checkpoint_;
   const checkpoint_format::Manifest& manifest_;
   const std::optional<std::filesystem::path>& like_;
   std::optional<std::filesystem::path> run_model_;  // of the run that the checkpoint belongs to

@@ -26,10 +26,10 @@ int64_t model_bytes(const checkpoint_format::Manifest& manifest,
                     const std::optional<std::string>& dtype = {});
 
 // Writes the model of a checkpoint to the new folder `target` for Hugging Face's from_pretrained: the
-// weights, config.json and the tokenizer's files. config.json comes from the checkpoint and the tokenizer
-// from the run's recipe; if they are missing there, from the run's folder model/. A program's own model may
-// have neither, which is logged. If the folder cannot be completed, it is removed. Throws ConfigError,
-// DataError naming missing or damaged parts, IoError.
+// weights, config.json and the tokenizer's files, which come from the checkpoint. Checkpoints of earlier
+// versions lack the tokenizer: it is that of the run's recipe, or in the run's folder model/. A program's own
+// model may have neither, which is logged. If the folder cannot be completed, it is removed. Throws
+// ConfigError, DataError naming missing or damaged parts, IoError.
 void export_model(
     const std::filesystem::path& checkpoint, const std::filesystem::path& target,
     const ExportOptions& options = {}, const Progress& progress = [](int64_t) {});

@@ -140,6 +140,7 @@ void write_file(const std::filesystem::path& state, const std::filesystem::path&
                 const std::string& name, Manifest& manifest, WeightSource& weights,
                 const Progress& progress) {
   const checkpoint_format::StoredFile& stored = manifest.files.at(name);
+  make_folders((folder / name).parent_path());
   FileWriter file(folder / name);
   Copier copier(state / name, file, progress);
   copier.copy(0, stored.header_length, stored.header_checksum, "the header");

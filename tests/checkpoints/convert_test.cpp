@@ -69,6 +69,38 @@ TEST_F(ConvertProgram, ShardedFoldersAreReadLikeModelFolders) {
   EXPECT_EQ(workspace_.losses("from-shards"), workspace_.losses("from-whole"));
 }
 
+TEST_F(ConvertProgram, WeightsAreWrittenInAnotherType) {
+  train("run");
+  converts("run narrow --dtype bf16");
+  EXPECT_THAT(workspace_.read("narrow/config.json"), HasSubstr("\"torch_dtype\": \"bfloat16\""));
+  converts("run/model narrow-too --dtype bfloat16");  // a model folder
+  for (const char* name : {"model.safetensors", "vocab.txt", "tokenizer_config.json"})
+    EXPECT_TRUE(workspace_.read(std::string("narrow-too/") + name) ==
+                workspace_.read(std::string("narrow/") + name))
+        << name;
+  converts("narrow-too wide --dtype fp32 --max-shard-size 6KB");
+  EXPECT_TRUE(workspace_.has("wide/model.safetensors.index.json"));
+  EXPECT_THAT(predictions("wide"), HasSubstr("logits"));
+}
+
+// Neither the run nor the tokenizer that it was started with is needed.
+TEST_F(ConvertProgram, ACheckpointCarriesItsTokenizer) {
+  train("run");
+  std::filesystem::rename(workspace_.path("run/checkpoints/step-00000004"), workspace_.path("step-00000004"));
+  const std::string vocabulary = workspace_.read("run/model/vocab.txt"),
+                    config = workspace_.read("run/model/tokenizer_config.json");
+  for (const char* gone : {"run", "model"}) std::filesystem::remove_all(workspace_.path(gone));
+  converts("step-00000004 alone");
+  EXPECT_EQ(workspace_.read("alone/vocab.txt"), vocabulary);
+  EXPECT_EQ(workspace_.read("alone/tokenizer_config.json"), config);
+  EXPECT_THAT(predictions("alone"), HasSubstr("logits"));
+  workspace_.write("step-00000004/vocab.txt", vocabulary + "damage\n");
+  EXPECT_THAT(
+      shell(fmt::format("exec {} checkpoints verify {}", STRETTO_PROGRAM, workspace_.path("step-00000004")))
+          .out,
+      HasSubstr("vocab.txt"));
+}
+
 // A checkpoint's weights that are exported and imported again continue the run bitwise.
 TEST_F(ConvertProgram, ARunResumesFromAConvertedCheckpoint) {
   train("run", "training.strategy=zero1");

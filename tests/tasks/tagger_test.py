@@ -193,8 +193,8 @@ def check_conversion(stretto, run):
     stretto.run("convert", run, "of-best", "--like", f"{run}/model")
     require(set(files(stretto.folder / "of-best")) == set(model), "--like lacks files")
     (stretto.folder / run / "model").rename(stretto.folder / run / "moved")
-    stretto.require_error("the tokenizer of this sequence-tagger is in the folder model of its run", "convert", run, "incomplete")
-    require(not (stretto.folder / "incomplete").exists() and not (stretto.folder / "incomplete.partial").exists(), "half a folder remains")
+    stretto.run("convert", run, "alone")
+    require(set(files(stretto.folder / "alone")) == set(model), "the checkpoint alone lacks files")
     (stretto.folder / run / "moved").rename(stretto.folder / run / "model")
 
 

@@ -95,6 +95,10 @@ class Module {
   // default writes model.safetensors.
   virtual void save(const std::filesystem::path& folder, const ListedSource& weights) const;
 
+  // Writes the files that save() writes beside config.json and the weights, such as the tokenizer's, into
+  // `folder`. Checkpoints carry them for `stretto convert`: called on rank 0, in another thread than steps.
+  virtual void save_companions(const std::filesystem::path& /*folder*/) const {}
+
   // Reads into root() what save() wrote into `folder`. The default reads model.safetensors. Throws DataError
   // for a tensor that is missing, superfluous or of another shape.
   virtual void load(const std::filesystem::path& folder);

@@ -2,12 +2,14 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
+#include "stretto/trainer/api/module.h"
 
 namespace stretto::trainer {
 
-Checkpoints::Checkpoints(const Recipe& recipe, const Mesh& mesh, bool holds_state)
+Checkpoints::Checkpoints(const Recipe& recipe, const Mesh& mesh, const Module& module, bool holds_state)
     : recipe_(recipe),
       mesh_(mesh),
+      module_(module),
       every_(recipe.checkpoint.every, mesh.world().rank() == 0),
       holds_state_(holds_state) {}
 
@@ -40,13 +42,15 @@ void Checkpoints::save(State state, const StepReport& report, bool last,
     const CheckpointConfig& config = recipe_.checkpoint;
     writer_ = std::make_unique<checkpoint::Writer>(
         mesh_.world(),
-        checkpoint::WriterOptions{.folder = checkpoints_of(recipe_),
-                                  .background = config.async,
-                                  .wait_when_busy = config.when_busy == WhenBusy::wait,
-                                  .retention = {.last = config.keep_last,
-                                                .best = config.keep_best,
-                                                .every_steps = config.keep_every.value_or(0)},
-                                  .snapshot_folder = recipe_.training.offload_optimizer.value_or("")});
+        checkpoint::WriterOptions{
+            .folder = checkpoints_of(recipe_),
+            .background = config.async,
+            .wait_when_busy = config.when_busy == WhenBusy::wait,
+            .retention = {.last = config.keep_last,
+                          .best = config.keep_best,
+                          .every_steps = config.keep_every.value_or(0)},
+            .snapshot_folder = recipe_.training.offload_optimizer.value_or(""),
+            .write_companions = [this](const auto& folder) { module_.save_companions(folder); }});
   }
   holds_state_ = true;
   state.scalars["recipe"] = computing_settings(recipe_);

@@ -9,14 +9,19 @@
 #include "stretto/trainer/run/recurrence.h"
 #include "stretto/trainer/run/requests.h"
 
+namespace stretto {
+class Module;
+}
+
 namespace stretto::trainer {
 
 // Implements `checkpoint` of the recipe: when a run is saved, and the checkpoint to which it rolls back. All
 // calls are collective.
 class Checkpoints {
  public:
-  // `holds_state`: the output folder has a checkpoint of this run.
-  Checkpoints(const Recipe& recipe, const Mesh& mesh, bool holds_state);
+  // `holds_state`: the output folder has a checkpoint of this run. Checkpoints carry the companions of
+  // `module`.
+  Checkpoints(const Recipe& recipe, const Mesh& mesh, const Module& module, bool holds_state);
 
   // Waits for the save in progress and returns the newest checkpoint of this run, for a rollback because of
   // `reason`. Throws Error with the reason if there is none.
@@ -38,6 +43,7 @@ class Checkpoints {
  private:
   const Recipe& recipe_;
   const Mesh& mesh_;
+  const Module& module_;
   Recurrence every_;
   RequestSignals signals_;
   std::unique_ptr<checkpoint::Writer> writer_;  // created at the first save

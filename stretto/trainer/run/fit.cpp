@@ -28,7 +28,7 @@ Fit::Fit(const SessionParts& parts, std::unique_ptr<RunCheckpoint> from)
     : recipe_(parts.recipe),
       mesh_(parts.mesh),
       continues_folder_(from != nullptr && from->continues_folder()),
-      checkpoints_(recipe_, mesh_, continues_folder_),
+      checkpoints_(recipe_, mesh_, parts.module, continues_folder_),
       session_(make_session(parts, from.get())),
       run_(*session_),
       step_log_(session_->step_log),

@@ -1,6 +1,8 @@
-#include "stretto/weights/pickled_model.h"
+#include "stretto/weights/model_folder.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <functional>
 
@@ -53,7 +55,7 @@ class ConvertPickled : public ::testing::Test {
   std::filesystem::path path(const std::string& name) const { return temp_.path() / name; }
   void write(const std::filesystem::path& folder, const std::string& target,
              int64_t max_shard_bytes = 1'000'000, const std::optional<std::string>& dtype = {}) const {
-    PickledModel(folder).write(path(target), max_shard_bytes, dtype, [](int64_t) {});
+    ModelFolder(folder).write(path(target), max_shard_bytes, dtype, [](int64_t) {});
   }
 
   TempFolder temp_;
@@ -85,7 +87,7 @@ TEST_F(ConvertPickled, WeightsEqualThoseOfTheSafetensors) {
 
 TEST_F(ConvertPickled, EveryTypeAndViewsAreConverted) {
   const auto folder = folder_with("small");
-  EXPECT_EQ(PickledModel(folder).bytes({}) - PickledModel(folder).bytes("float32"),
+  EXPECT_EQ(ModelFolder(folder).bytes({}) - ModelFolder(folder).bytes("float32"),
             3 * 8 - 3 * 4 + 2 * 3 * (2 - 4));
   write(folder, "small");
   WeightSource found(path("small"));
@@ -105,6 +107,37 @@ TEST_F(ConvertPickled, EveryTypeAndViewsAreConverted) {
   write(folder, "narrow", 1'000'000, "bfloat16");
   EXPECT_EQ(WeightSource(path("narrow")).weights().at("float64").dtype, "BF16");
   EXPECT_THAT(read_file(path("narrow/config.json")), HasSubstr("\"torch_dtype\": \"bfloat16\""));
+}
+
+TEST(ConvertSafetensors, AnotherTypeIsWrittenWithAllFilesOfTheFolder) {
+  const TempFolder temporary;
+  const auto path = [&](const std::string& name) { return temporary.path() / name; };
+  std::filesystem::copy(golden_folders / "bert/old_names", path("model"));
+  write_file_atomic(path("model/vocab.txt"), "[PAD]\n");
+  make_folders(path("model/words"));
+  write_file_atomic(path("model/words/tokenizer.json"), "{}");
+  const ModelFolder model(path("model"));
+  EXPECT_EQ(model.bytes("bfloat16") * 2, model.bytes({}));
+  model.write(path("narrow"), 6000, "bfloat16", [](int64_t) {});
+  EXPECT_GT(weight_files(path("narrow")).size(), 1u);
+  EXPECT_EQ(read_file(path("narrow/words/tokenizer.json")), "{}");
+  EXPECT_EQ(read_file(path("narrow/vocab.txt")), "[PAD]\n");
+  EXPECT_THAT(read_file(path("narrow/config.json")), HasSubstr("\"torch_dtype\": \"bfloat16\""));
+  WeightSource wide(path("model")), narrow(path("narrow"));
+  ASSERT_EQ(narrow.weights().size(), wide.weights().size());
+  for (const auto& [name, entry] : wide.weights()) {
+    const std::string bytes = bytes_of_weight(wide, name), half = bytes_of_weight(narrow, name);
+    EXPECT_EQ(narrow.weights().at(name).dtype, "BF16");
+    ASSERT_EQ(half.size() * 2, bytes.size());
+    for (size_t i = 0; i < half.size() / 2; ++i) {
+      float value = 0;
+      std::memcpy(&value, bytes.data() + 4 * i, sizeof value);
+      uint16_t bits = 0;
+      std::memcpy(&bits, half.data() + 2 * i, sizeof bits);
+      const float rounded = std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+      EXPECT_LE(std::abs(rounded - value), std::abs(value) / 256) << name << " " << i;
+    }
+  }
 }
 
 TEST_F(ConvertPickled, FailedConversionsLeaveNoFiles) {
