@@ -29,10 +29,10 @@ Tensor GradientView::held() const { return engine_->arena.gradients(engine_->red
 
 NamedTensors GradientView::by_name(double factor) const {
   const Arena& arena = engine_->arena;
-  if (arena.gradients_are_sharded()) return {};
-  const Tensor all = arena.gradients({0, arena.elements()}) * factor;
-  // Each rank has the gradients of its shard, and zeros elsewhere.
-  if (engine_->reducer.sums_to_owners()) engine_->ranks.shard.all_reduce(all).wait();
+  const Range& own = engine_->reducer.held();
+  const Tensor all = at::empty({arena.elements()}, arena.buffers().grad.options());
+  all.slice(0, own.begin, own.end).copy_(held() * factor);
+  if (engine_->reducer.sums_to_owners()) engine_->gather_shards(all);
   NamedTensors named;
   for (const Arena::Parameter& parameter : arena.parameters()) {
     named[parameter.info.name] =

@@ -22,7 +22,7 @@ class GradientView {
 
   // [N] the reduced gradients on this rank: all, or those of its shard (EngineOptions::gradients_to_owners).
   Tensor held() const;
-  // The gradients multiplied by `factor`, by parameter, on every rank; {} if gradients are sharded.
+  // The gradients multiplied by `factor`, by parameter, on every rank, which needs memory for all of them.
   // Collective.
   NamedTensors by_name(double factor) const;
 

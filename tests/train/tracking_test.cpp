@@ -137,7 +137,7 @@ TEST_F(Tracking, TensorBoardGetsHistogramsOfWeightsAndGradients) {
     for (const auto& file : std::filesystem::directory_iterator(workspace.path(strategy + "/tensorboard")))
       events += workspace.read(strategy + "/tensorboard/" + file.path().filename().string());
     EXPECT_THAT(events, HasSubstr("weights/classifier.weight")) << strategy;
-    EXPECT_EQ(events.find("gradients/classifier.weight") != std::string::npos, strategy == "ddp") << strategy;
+    EXPECT_THAT(events, HasSubstr("gradients/classifier.weight")) << strategy;
   }
 }
 

@@ -34,7 +34,7 @@ struct FitContext {
   // gathered.
   std::function<NamedTensors()> weights = [] { return NamedTensors(); };
   // The gradients of the mean loss over the global batch, before clipping, by parameter; for gradients_ready.
-  // Empty under strategies that shard gradients (zero2, fsdp, hsdp). Collective.
+  // Collective, because they may have to be gathered: every rank then has all of them in memory.
   std::function<NamedTensors()> gradients = [] { return NamedTensors(); };
 
   // Requests the end of the run on all ranks; any rank may call it. In fit_start, evaluation_end or epoch_end

@@ -80,11 +80,6 @@ void Fit::prepare_callbacks() {
   callbacks_.context().catch_up = [&engine] { engine.weights().catch_up(); };
   callbacks_.context().weights = [&engine] { return engine.weights().all(); };
   if (!callbacks_.read_gradients()) return;
-  if (session_->is_main_rank() && engine.facts().gradients_are_sharded) {
-    log::warning(
-        "training.strategy: {} divides gradients among the ranks, so there are no histograms of gradients (track.histograms), and callbacks that read gradients see none; use ddp or zero1",
-        recipe_.training.strategy);
-  }
   callbacks_.context().gradients = [this] { return run_.gradients(); };
   run_.on_gradients([this](const StepReport& coming) {
     callbacks_.notify<const StepReport&>("gradients_ready", &Callback::gradients_ready, coming);

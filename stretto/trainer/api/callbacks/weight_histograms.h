@@ -6,8 +6,7 @@
 namespace stretto::trainer {
 
 // Writes the distribution of each weight and gradient, weights/NAME and gradients/NAME, to the trackers of
-// the run: track.histograms. All ranks take part, because tensors may have to be gathered. Strategies that
-// shard gradients have no histograms of them.
+// the run: track.histograms. All ranks take part, because tensors may have to be gathered.
 class WeightHistograms : public Callback {
  public:
   // `every`: steps or epochs.
