@@ -20,6 +20,12 @@ nlohmann::json object_in(const std::filesystem::path& path) {
   return object.is_object() ? object : nlohmann::json();
 }
 
+// Times and the speed of evaluations have no charts.
+bool is_timing(const std::string& name) {
+  return name == "time" || name == "eval_runtime" || name == "eval_samples_per_second" ||
+         name == "eval_steps_per_second";
+}
+
 void read_metrics(const std::string& text, RunData& run) {
   each_json_line(text, [&](auto, const auto& record) {
     const auto step = number_in(record, "step");
@@ -27,7 +33,7 @@ void read_metrics(const std::string& text, RunData& run) {
     RunData::Point point{static_cast<int64_t>(*step), number_in(record, "epoch").value_or(0), 0};
     for (const auto& [name, value] : record.items()) {
       const auto number = metric_of_json(value);
-      if (!number || name == "step" || name == "epoch" || name == "time") continue;
+      if (!number || name == "step" || name == "epoch" || is_timing(name)) continue;
       point.value = *number;
       run.metrics[name].push_back(point);
     }

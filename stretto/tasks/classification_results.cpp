@@ -113,16 +113,15 @@ void ClassificationResults::add_ranking_metrics(Metrics& result) const {
   }
   wanted = wanted.to(at::kDouble).contiguous();
   scores = scores.contiguous();
-  const bool has_scores = !scores.isnan().any().item<bool>();
-  const Tensor of_class = wanted.sum(0);
-  const bool has_both = of_class.gt(0).logical_and(of_class.lt(wanted.size(0))).all().item<bool>();
-  const auto value = [&](metrics::RankingFunction* metric, bool defined) {
-    return defined ? metrics::averaged(metric, span_of<double>(scores), span_of<double>(wanted),
-                                       wanted.size(1), metrics::Average::macro)
-                   : NAN;
+  if (scores.isnan().any().item<bool>()) return;
+  const auto value = [&](metrics::RankingFunction* metric) {
+    return metrics::averaged(metric, span_of<double>(scores), span_of<double>(wanted), wanted.size(1),
+                             metrics::Average::macro);
   };
-  result["auroc"] = value(metrics::area_under_roc, has_scores && has_both);
-  result["average_precision"] = value(metrics::average_precision, has_scores);
+  const Tensor of_class = wanted.sum(0);
+  if (of_class.gt(0).logical_and(of_class.lt(wanted.size(0))).all().item<bool>())
+    result["auroc"] = value(metrics::area_under_roc);
+  result["average_precision"] = value(metrics::average_precision);
 }
 
 // Labels by name if they are the task's names, else by number.

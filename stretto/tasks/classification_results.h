@@ -38,8 +38,8 @@ class ClassificationResults {
 
   // The mean loss ("loss") and the metrics of the problem: metrics/classification.h, metrics/multi_label.h,
   // both with "auroc" and "average_precision" of the probabilities, of the second of two classes or the means
-  // over the classes, NaN where they are not defined; pearson and spearmanr; or those of the GLUE task. Empty
-  // without labels.
+  // over the classes, without those that are not defined; pearson and spearmanr; or those of the GLUE task.
+  // Empty without labels.
   Metrics metrics() const;
 
   // Precision, recall and F1 per class, and of a single-label classification the confusion matrix: as tables

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-from workspace import Stretto, require, require_close, write_inputs
+from workspace import SOURCE, Stretto, require, require_close, write_inputs
 
 NER = ["--config_name", "encoder/config.json", "--tokenizer_name", "encoder", "--train_file", "data/train.jsonl", "--validation_file",
        "data/dev.jsonl", "--test_file", "data/test.jsonl", "--max_seq_length", "48", "--logging_steps", "1", "--seed", "5"]
@@ -191,6 +191,11 @@ def check_files(stretto):
     require(set(evaluation) == {"epoch"} | {f"eval_{name}" for name in
             ("accuracy", "f1", "loss", "precision", "recall", "runtime", "samples", "samples_per_second", "steps_per_second")}, f"{evaluation}")
     require(evaluation["eval_samples"] == 26 and math.isclose(evaluation["eval_samples_per_second"] * evaluation["eval_runtime"], 26), f"{evaluation}")
+    golden = json.loads((SOURCE / "tests/golden/trainer/keys.json").read_text())["log_history"]["evaluation"]
+    for entry in (entry for entry in entries if "eval_f1" in entry):
+        require(set(golden) <= set(entry) and entry["eval_runtime"] > 0, f"{entry} lacks keys of transformers' {golden}")
+        for name in ("eval_samples_per_second", "eval_steps_per_second"):  # the numbers of samples and of steps
+            require(math.isclose(entry[name] * entry["eval_runtime"], evaluation[name] * evaluation["eval_runtime"]), f"{name}: {entry}, {evaluation}")
     merged = stretto.json("files/all_results.json")
     require(merged == {**train, **evaluation, **stretto.json("files/predict_results.json")}, f"{merged}")
     # An evaluation alone reports the metrics of each type; earlier values stay in all_results.json.

@@ -28,8 +28,9 @@ class ResumeAtEveryStep : public Resume, public ::testing::WithParamInterface<Se
   std::vector<nlohmann::json> records(const std::string& run) const {
     std::vector<nlohmann::json> records = workspace_.metrics(run);
     for (nlohmann::json& record : records) {
-      for (const char* timing : {"time", "samples_per_second", "tokens_per_second", "communication",
-                                 "data_wait", "rank_imbalance", "memory_mib"})
+      for (const char* timing :
+           {"time", "samples_per_second", "tokens_per_second", "communication", "data_wait", "rank_imbalance",
+            "memory_mib", "eval_runtime", "eval_samples_per_second", "eval_steps_per_second"})
         record.erase(timing);
     }
     return records;

@@ -77,8 +77,10 @@ void StepLog::write(const StepReport& report, const LoggedMeans& logged) {
   log_every_.restart();
 }
 
-void StepLog::write_evaluation(const StepReport& at, const Metrics& metrics) {
-  const Record record = {at.step, at.epochs, true, {metrics.begin(), metrics.end()}};
+void StepLog::write_evaluation(const StepReport& at, const Metrics& metrics, const EvaluationSpeed& speed) {
+  Record record = {at.step, at.epochs, true, {metrics.begin(), metrics.end()}};
+  for (auto& value : speed.values())
+    if (!metrics.contains(value.first)) record.values.push_back(std::move(value));
   trackers_.write(record);
 }
 

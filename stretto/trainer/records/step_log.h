@@ -10,6 +10,7 @@
 #include "stretto/track/trackers.h"
 #include "stretto/trainer/api/module.h"
 #include "stretto/trainer/api/step_report.h"
+#include "stretto/trainer/records/evaluation_speed.h"
 #include "stretto/trainer/records/rank_use.h"
 #include "stretto/trainer/run/recurrence.h"
 
@@ -48,7 +49,8 @@ class StepLog {
   // Writes the record of the steps since the last one, with the values `logged` by the module; the progress
   // line does not show those that are `hidden`. Collective.
   void write(const StepReport& report, const LoggedMeans& logged);
-  void write_evaluation(const StepReport& at, const Metrics& metrics);
+  // A metric of the module is not replaced by a value of `speed` with its name.
+  void write_evaluation(const StepReport& at, const Metrics& metrics, const EvaluationSpeed& speed);
 
   // Logs texts that the model has written, and passes them to the trackers.
   void write_samples(int64_t step, const std::vector<std::string>& texts);

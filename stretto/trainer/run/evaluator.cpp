@@ -1,8 +1,10 @@
 #include "stretto/trainer/run/evaluator.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/base/metric_value.h"
@@ -93,11 +95,17 @@ std::vector<std::string> Evaluator::write_samples() {
 Metrics Evaluator::evaluate(int64_t step, const std::string& may_be_nonfinite) {
   Metrics metrics;
   std::string tables;
+  const auto start = std::chrono::steady_clock::now();
+  const int64_t batch = evaluation_batch_size(recipe_) * session_.mesh.size(Axes::data);
+  speed_ = {};
   for (const Samples& samples : sets_) {
     metrics.merge(measure(samples.set, samples.get()));
+    speed_.samples += samples.get().size();
+    speed_.steps += (samples.get().size() + batch - 1) / batch;
     if (!table_.empty() && !samples.set.empty()) tables += samples.set + ":\n";
     tables += table_;
   }
+  speed_.seconds = seconds_since(start);
   table_ = std::move(tables);
   for (const auto& [name, value] : metrics) {
     if (std::isfinite(value) || name == may_be_nonfinite) continue;

@@ -8,6 +8,7 @@
 #include "stretto/config/recipe.h"
 #include "stretto/data/subset.h"
 #include "stretto/trainer/api/module.h"
+#include "stretto/trainer/records/evaluation_speed.h"
 #include "stretto/trainer/run/recurrence.h"
 
 namespace stretto::trainer {
@@ -35,6 +36,9 @@ class Evaluator {
   // The metrics of the validation samples, the same on all ranks. Throws Error if one is not finite, except
   // the metric `may_be_nonfinite`. Collective.
   Metrics evaluate(int64_t step, const std::string& may_be_nonfinite = "");
+
+  // Of the last evaluate().
+  const EvaluationSpeed& speed() const { return speed_; }
 
   // The texts of evaluate.samples and their continuations at the last evaluate(), on rank 0.
   const std::vector<std::string>& samples() const { return written_; }
@@ -70,6 +74,7 @@ class Evaluator {
   int64_t done_ = 0;
   // identifies the sets of the resumed checkpoint
   nlohmann::json evaluated_before_ = nlohmann::json::object();
+  EvaluationSpeed speed_;
   std::string table_;
   std::vector<std::string> written_;
 };

@@ -113,7 +113,7 @@ void Fit::claim_folder() {
   const cluster::RankInfo info = cluster::read_rank_info();
   if (info.local_rank == 0) cluster::note_first_step(info.heartbeat);
   step_log_.begin(result_.resumed_after, session_->total_steps());
-  if (at_start_) step_log_.write_evaluation({}, *at_start_);
+  if (at_start_) step_log_.write_evaluation({}, *at_start_, evaluator_.speed());
   at_start_.reset();
 }
 
@@ -191,7 +191,7 @@ void Fit::finish_files() {
 void Fit::evaluate_model(const StepReport& report) {
   step_log_.pause();
   const Metrics metrics = evaluator_.evaluate(report.step, may_be_nonfinite());
-  step_log_.write_evaluation(report, metrics);
+  step_log_.write_evaluation(report, metrics, evaluator_.speed());
   Metrics watched = metrics;
   watched["train_loss"] = session_->train_loss.take();
   const bool due = models_.improve(metrics, watched["train_loss"], report);

@@ -286,8 +286,9 @@ TEST_P(PartsTest, ARunInPartsEqualsTheWholeRun) {
   EXPECT_FALSE(whole.ended_by.empty());
   const auto strip = [](std::vector<nlohmann::json> records) {
     for (auto& record : records) {
-      for (const char* name : {"time", "samples_per_second", "tokens_per_second", "communication",
-                               "data_wait", "rank_imbalance", "memory_mib"})
+      for (const char* name :
+           {"time", "samples_per_second", "tokens_per_second", "communication", "data_wait", "rank_imbalance",
+            "memory_mib", "eval_runtime", "eval_samples_per_second", "eval_steps_per_second"})
         record.erase(name);
     }
     return records;
