@@ -298,7 +298,8 @@ std::string now_text() {
 
 }  // namespace
 
-std::string html_page(const std::vector<RunData>& runs, const std::string& version) {
+std::string html_page(const std::vector<RunData>& runs, const std::string& version,
+                      const std::string& first_section) {
   const auto charts = page_charts(runs);
   nlohmann::json data = {{"charts", nlohmann::json::array()}};
   for (const Chart& chart : charts) data["charts"].push_back(data_of(chart, runs));
@@ -312,7 +313,7 @@ std::string html_page(const std::vector<RunData>& runs, const std::string& versi
       "<title>{}: stretto report</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>{}</style></head>\n<body>\n<header>"
       "<button class=\"theme\" type=\"button\" hidden>Light / dark</button><h1>{}</h1><p class=\"quiet\">{}</p></header>\n<main>\n",
       esc(title), page_style, esc(title), esc(folders));
-  page += summary_section(runs) + charts_section(charts, runs) + written_section(runs) +
+  page += first_section + summary_section(runs) + charts_section(charts, runs) + written_section(runs) +
           samples_section(runs) + settings_section(runs) + system_section(runs);
   page += fmt::format("</main>\n<footer><p>Written by stretto {} on {}.</p></footer>\n", esc(version),
                       now_text());

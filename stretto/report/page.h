@@ -11,7 +11,9 @@ namespace stretto::report {
 // curves, results, settings, the machine according to the log, and samples of predictions, and compares
 // several runs side by side. Without JavaScript the curves are drawn, but not interactive. REQUIRES: at least
 // one run.
-std::string html_page(const std::vector<RunData>& runs, const std::string& version);
+// `first_section`: markup of a section before the others.
+std::string html_page(const std::vector<RunData>& runs, const std::string& version,
+                      const std::string& first_section = "");
 
 // The charts of the page, each with related values, in the order of the page.
 std::vector<Chart> page_charts(const std::vector<RunData>& runs);

@@ -1,4 +1,5 @@
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -40,20 +41,23 @@ std::string grid(const Frame& frame, const std::string& x_name) {
                             frame.plot_bottom + 34, escape_markup(x_name));
 }
 
-// The points of a curve as path data, interrupted where values are missing.
+// The points of a curve as path data, interrupted where values are missing. A single point is a dot.
 std::string path_of(const Curve& curve, const Frame& frame) {
   std::string path;
-  bool drawing = false;
+  int drawn = 0;  // points since the last interruption
+  const auto interrupt = [&] {
+    if (std::exchange(drawn, 0) == 1) path += "h0.1";
+  };
   for (const auto& point : curve.points) {
     if (!is_finite(point)) {
-      drawing = false;
+      interrupt();
       continue;
     }
-    path += fmt::format("{}{:.1f} {:.1f}", drawing ? "L" : "M", frame.at_x(point.first),
+    path += fmt::format("{}{:.1f} {:.1f}", drawn > 0 ? "L" : "M", frame.at_x(point.first),
                         frame.at_y(point.second));
-    drawing = true;
+    ++drawn;
   }
-  if (path.find('L') == std::string::npos) path += "h0.1";  // a single point is a dot
+  interrupt();
   return path;
 }
 

@@ -43,6 +43,7 @@ int run_command(int argc, char** argv) {
     add_convert(app, exit_code);
     add_data(app, exit_code);
     add_doctor(app, exit_code);
+    add_search(app, exit_code);
     add_profile(app, exit_code);
     add_plan(app, exit_code);
     add_runs(app, exit_code);

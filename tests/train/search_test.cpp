@@ -1,0 +1,94 @@
+#include "tests/train/workspace.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/files.h"
+#include "stretto/base/json.h"
+
+namespace stretto {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Trials of 8 steps, which are evaluated after every second one.
+class Search : public ::testing::Test {
+ protected:
+  ShellResult search(const std::string& arguments) const {
+    return shell(fmt::format(
+        "cd {} && {} --output search {}", workspace_.path(),
+        workspace_.command("search", 1, "training.max_steps=8 evaluate.every=2 optimizer.type=SGD"),
+        arguments));
+  }
+  // The steps of a trial's records of training.
+  std::vector<int64_t> steps_of(const std::string& trial) const {
+    std::vector<int64_t> steps;
+    for (const auto& record : workspace_.metrics("search/" + trial))
+      if (record.contains("loss")) steps.push_back(record.at("step"));
+    return steps;
+  }
+  nlohmann::json results() const { return read_json(workspace_.path("search/search.json")).at("trials"); }
+
+  Workspace workspace_;
+};
+
+TEST_F(Search, HalvesTheTrialsAndContinuesWhenItIsRepeated) {
+  const std::string arguments = "--trials 4 --param optimizer.lr=log:1e-4:10 --halve-after 2";
+  const ShellResult first = search(arguments);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_THAT(first.out, AllOf(HasSubstr("optimizer.lr"), HasSubstr("best model: search/trial-0")));
+  std::multiset<std::string> states;
+  for (const auto& trial : results()) states.insert(trial.at("state"));
+  EXPECT_EQ(states, (std::multiset<std::string>{"finished", "stopped after 2 steps", "stopped after 2 steps",
+                                                "stopped after 4 steps"}));
+  const nlohmann::json best = results().at(0);
+  EXPECT_TRUE(workspace_.has("search/" + best.at("trial").get<std::string>() + "/model/model.safetensors"));
+  const std::string page = workspace_.read("search/report.html");
+  EXPECT_THAT(page, AllOf(HasSubstr("<h2>Search</h2>"), HasSubstr("accuracy over optimizer.lr"),
+                          HasSubstr("log10 of optimizer.lr"), HasSubstr("trial-04")));
+
+  // Repeated, it trains nothing. After a crash, only what is missing.
+  const ShellResult again = search(arguments);
+  EXPECT_EQ(again.exit_code, 0);
+  EXPECT_EQ(again.out, first.out);
+  EXPECT_THAT(again.err, Not(HasSubstr("search     trial-")));
+  const auto steps = steps_of("trial-03");
+  std::filesystem::remove_all(workspace_.path("search/trial-03"));
+  const ShellResult continued = search(arguments);
+  EXPECT_THAT(continued.err,
+              AllOf(HasSubstr("search     trial-03 of 4"), Not(HasSubstr("search     trial-01"))));
+  EXPECT_EQ(continued.out, first.out);
+  EXPECT_EQ(steps_of("trial-03"), steps);
+
+  EXPECT_THAT(search("--trials 5 --param optimizer.lr=log:1e-4:10 --halve-after 2").err,
+              HasSubstr("search belongs to a search with other arguments: trials was 4, now 5"));
+}
+
+TEST_F(Search, ATrialThatFailsIsLeftOut) {
+  const ShellResult result = search(
+      "--trials 2 --param optimizer.momentum=choice:0,0.5 --param training.max_grad_norm=choice:0,1 "
+      "optimizer.lr=1e30 training.max_grad_norm=0");
+  EXPECT_THAT(result.err, HasSubstr("trial-01 has failed with exit code"));
+  EXPECT_THAT(result.err, HasSubstr("all trials have failed"));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(results().at(0).at("state"), "failed");
+}
+
+TEST_F(Search, MistakesAreNamedBeforeATrialBegins) {
+  const auto refuses = [&](const std::string& arguments, const std::string& message) {
+    const ShellResult result = search(arguments);
+    EXPECT_EQ(result.exit_code, 2) << arguments;
+    EXPECT_THAT(result.err, HasSubstr(message)) << arguments;
+    EXPECT_FALSE(workspace_.has("search")) << arguments;
+  };
+  refuses("--param optimizer.lr=log:1e-4:10", "--trials is required");
+  refuses("--trials 2", "--param is required");
+  refuses("--trials 2 --param optimizer.lr=1e-4", "\"1e-4\" is not a distribution");
+  refuses("--trials 2 --param optimizer.lrr=log:1e-4:10", "did you mean \"lr\"?");
+  refuses("--trials 2 --param optimizer.lr=log:1:2 evaluate.every=never", "a search compares trials by");
+  refuses("--trials 2 --param optimizer.lr=log:1:2 --nnodes 2", "trials run on one host");
+}
+
+}  // namespace
+}  // namespace stretto
