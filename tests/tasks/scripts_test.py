@@ -179,6 +179,7 @@ def check_files(stretto):
     train, state = stretto.json("files/train_results.json"), stretto.json("files/trainer_state.json")
     samples = len(read_lines(stretto.folder / "data/train.jsonl"))
     steps = math.ceil(samples / 8)
+    require(train["total_flos"] > 0 and state["total_flos"] == train["total_flos"], f"{train}, {state}")
     require(train["train_samples"] == samples and train["epoch"] == 2.5 and train["train_steps_per_second"] > 0, f"{train}")
     require((state["max_steps"], state["global_step"], state["num_train_epochs"]) == (steps * 5 // 2, steps * 5 // 2, 3), f"{state}")
     entries = state["log_history"]
