@@ -116,13 +116,13 @@ void RankingMetric::update(const Tensor& scores, const Tensor& labels) {
                      describe(labels), expected);
   }
   if (!counts()) return;
-  const Tensor rows = scores.detach().to(at::kCPU, at::kDouble).view({-1, num_labels_});
+  const Tensor rows = scores.detach().to(at::kCPU, at::kDouble).reshape({-1, num_labels_});
   Tensor wanted = labels.detach().to(at::kCPU);
   if (one_class) {
     check_classes("metric \"" + name_ + "\": a label", wanted, num_labels_);
     wanted = at::one_hot(wanted.to(at::kLong), num_labels_);
   }
-  add(at::cat({rows, wanted.to(at::kDouble).view({-1, num_labels_})}, 1));
+  add(at::cat({rows, wanted.to(at::kDouble).reshape({-1, num_labels_})}, 1));
 }
 
 Metrics RankingMetric::compute() const {
@@ -132,17 +132,16 @@ Metrics RankingMetric::compute() const {
   };
   const Tensor scores = state().slice(1, 0, num_labels_).contiguous(),
                labels = state().slice(1, num_labels_).contiguous();
-  return {{name_, num_labels_ == 1 ? function_(values_of(scores), values_of(labels))
-                                   : metrics::averaged(function_, values_of(scores), values_of(labels),
-                                                       num_labels_, parse_enum<metrics::Average>(average_))}};
+  return {{name_, metrics::averaged(function_, values_of(scores), values_of(labels), num_labels_,
+                                    parse_enum<metrics::Average>(average_))}};
 }
 
-AurocMetric::AurocMetric(std::string name) : AurocMetric(1, "macro", std::move(name)) {}
+AurocMetric::AurocMetric(std::string name) : AurocMetric(1, "micro", std::move(name)) {}
 AurocMetric::AurocMetric(int64_t num_labels, std::string average, std::string name)
     : RankingMetric(metrics::area_under_roc, std::move(name), num_labels, std::move(average)) {}
 
 AveragePrecisionMetric::AveragePrecisionMetric(std::string name)
-    : AveragePrecisionMetric(1, "macro", std::move(name)) {}
+    : AveragePrecisionMetric(1, "micro", std::move(name)) {}
 AveragePrecisionMetric::AveragePrecisionMetric(int64_t num_labels, std::string average, std::string name)
     : RankingMetric(metrics::average_precision, std::move(name), num_labels, std::move(average)) {}
 
