@@ -59,8 +59,11 @@ std::optional<text::Encoding> encode_in_context(const corpus::TaggedCorpus& corp
   for (const Word& word : behind.words) words.push_back(*word.text);
   text::Encoding encoding = tokenizer.encode(words, {.special_tokens = true, .max_length = max_length});
   const auto begin = static_cast<int32_t>(before.words.size());
-  for (int32_t& word : encoding.word_ids)
-    word = word < begin || word >= begin + std::ssize(own) ? -1 : word - begin;
+  const int32_t of_context = options.marked ? context_word : -1;
+  for (int32_t& word : encoding.word_ids) {
+    if (word < 0) continue;
+    word = word < begin || word >= begin + std::ssize(own) ? of_context : word - begin;
+  }
   return encoding;
 }
 

@@ -1,6 +1,7 @@
 #include "stretto/data/tagged_dataset.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 
 #include "stretto/base/error.h"
@@ -87,6 +88,7 @@ FeatureFile cached_features(const corpus::TaggedCorpus& corpus, const text::Toke
     parts.push_back(hash64("context"));
     parts.push_back(static_cast<uint64_t>(options.context.words));
     parts.push_back(static_cast<uint64_t>(options.context.within_document));
+    if (options.context.marked) parts.push_back(hash64("marked"));
   }
   for (const auto& sentence : corpus.sentences) {
     if (options.context.words > 0) parts.push_back(static_cast<uint64_t>(sentence.document));
@@ -165,7 +167,7 @@ TaggedDataset::TaggedDataset(const corpus::TaggedCorpus& corpus, const LabelSet&
     int64_t predicted = 0;
     int32_t previous = -1;
     for (const int32_t word : word_ids(sample)) {
-      if (word < -1 || word >= words) throw foreign("words");
+      if (word < context_word || word >= words) throw foreign("words");
       if (word >= 0 && word != previous) ++predicted;
       previous = word;
     }
@@ -195,28 +197,56 @@ bool TaggedDataset::fits_tokens(int64_t sample) const {
   return counts.size() == ids(sample).size() && total == std::ssize(features_.row(sample, character_ids));
 }
 
+WordSample TaggedDataset::row_of(int64_t sample) const {
+  WordSample row = {.ids = ids(sample), .words = word_ids(sample), .sample = sample};
+  if (columns_.characters) row.characters = features_.row(sample, character_ids);
+  if (columns_.characters) row.character_counts = features_.row(sample, character_counts);
+  if (has_word_ids_) row.word_ids = features_.row(sample, ids_of_words);
+  return row;
+}
+
 Batch TaggedDataset::pack(std::span<const int64_t> samples) const {
   std::vector<WordSample> rows;
-  for (const int64_t sample : samples) {
-    WordSample& row = rows.emplace_back();
-    row = {.ids = ids(sample), .words = word_ids(sample), .sample = sample};
-    if (columns_.characters) row.characters = features_.row(sample, character_ids);
-    if (columns_.characters) row.character_counts = features_.row(sample, character_counts);
-    if (has_word_ids_) row.word_ids = features_.row(sample, ids_of_words);
+  for (const int64_t sample : samples) rows.push_back(row_of(sample));
+  return pack_rows(rows);
+}
+
+// Tokens of context have no characters.
+Batch TaggedDataset::pack_without_context(std::span<const int64_t> samples,
+                                          const std::vector<bool>& without) const {
+  std::vector<WordSample> rows;
+  std::deque<std::vector<int32_t>> kept;
+  const auto keep_own = [&](std::span<const int32_t>& values, std::span<const int32_t> words) {
+    if (values.empty()) return;
+    std::vector<int32_t>& own = kept.emplace_back();
+    for (size_t t = 0; t < words.size(); ++t)
+      if (words[t] != context_word) own.push_back(values[t]);
+    values = own;
+  };
+  for (size_t i = 0; i < samples.size(); ++i) {
+    WordSample& row = rows.emplace_back(row_of(samples[i]));
+    if (!without[i]) continue;
+    const auto words = row.words;
+    for (auto* values : {&row.ids, &row.words, &row.character_counts, &row.word_ids})
+      keep_own(*values, words);
   }
+  return pack_rows(rows);
+}
+
+Batch TaggedDataset::pack_rows(std::span<const WordSample> rows) const {
   Batch batch = pack_words(rows, columns_, pad_to_multiple_of_);
-  if (has_tags_ && !samples.empty()) batch.tensors["labels"] = labels(samples, batch.at("words").numel());
+  if (has_tags_ && !rows.empty()) batch.tensors["labels"] = labels(rows, batch.at("words").numel());
   return batch;
 }
 
 // [tokens] int64: the labels of the samples' tokens, then -100 for padding.
-Tensor TaggedDataset::labels(std::span<const int64_t> samples, int64_t tokens) const {
+Tensor TaggedDataset::labels(std::span<const WordSample> rows, int64_t tokens) const {
   const Tensor labels = at::full({tokens}, -100, at::kLong);
   int64_t at = 0;
-  for (const int64_t sample : samples) {
-    const auto& gold = gold_[static_cast<size_t>(sentence(sample))];
+  for (const WordSample& row : rows) {
+    const auto& gold = gold_[static_cast<size_t>(sentence(row.sample))];
     int32_t previous = -1;
-    for (const int32_t word : word_ids(sample)) {
+    for (const int32_t word : row.words) {
       const bool first = word != previous;
       if (word >= 0 && (first || label_all_tokens_)) {
         const int32_t tag = gold[static_cast<size_t>(word)];

@@ -58,6 +58,10 @@ class TaggedDataset : public Dataset {
   // for all but the first token of a word.
   Batch pack(std::span<const int64_t> samples) const override;
 
+  // Like pack(), without the context of each sample for which `without`, by the order of `samples`, is true.
+  // REQUIRES: options.context.marked.
+  Batch pack_without_context(std::span<const int64_t> samples, const std::vector<bool>& without) const;
+
   bool has_tags() const { return has_tags_; }
   std::span<const int32_t> words() const { return words_; }  // the number of words to predict in each sample
   int64_t unpredicted_words() const { return cut_; }  // words beyond max_length, with LongSentences::cut
@@ -77,10 +81,12 @@ class TaggedDataset : public Dataset {
 
  private:
   std::span<const int32_t> ids(int64_t sample) const { return features_.row(sample, 0); }
-  // The word of each token if it is to be predicted in this sample, else -1.
+  // The word of each token if it is to be predicted in this sample, else -1, or context_word.
   std::span<const int32_t> word_ids(int64_t sample) const { return features_.row(sample, 1); }
   bool fits_tokens(int64_t sample) const;
-  Tensor labels(std::span<const int64_t> samples, int64_t tokens) const;
+  WordSample row_of(int64_t sample) const;
+  Batch pack_rows(std::span<const WordSample> rows) const;
+  Tensor labels(std::span<const WordSample> rows, int64_t tokens) const;
   int32_t sentence(int64_t sample) const { return features_.row(sample, 2)[0]; }
 
   FeatureFile features_;

@@ -189,5 +189,27 @@ TEST(TaggedDataset, ContextIsReadAndNotPredicted) {
   EXPECT_THAT(dataset.words(), ElementsAre(2, 2, 1, 1));
 }
 
+TEST(TaggedDataset, ContextCanBeLeftOut) {
+  const Tagging tagging;
+  const std::string conll = "a O\nb O\n\nc B-X\nde I-X\n\nf O\n";
+  const TaggedDatasetOptions options = {.max_length = 16, .characters = "abcdef", .pad_to_multiple_of = 4};
+  TaggedDatasetOptions with = options;
+  with.context = {.words = 2, .marked = true};
+  const TaggedDataset plain = tagging.dataset(conll, options), marked = tagging.dataset(conll, with);
+  with.context.marked = false;
+  const TaggedDataset unmarked = tagging.dataset(conll, with);
+  const std::vector<int64_t> samples = {1, 0, 2};
+  const auto expect_equal = [](const Batch& found, const Batch& wanted) {
+    ASSERT_EQ(found.tensors.size(), wanted.tensors.size());
+    for (const auto& [name, tensor] : wanted.tensors) EXPECT_TRUE(found.at(name).equal(tensor)) << name;
+    EXPECT_EQ(found.sample_ids, wanted.sample_ids);
+  };
+  expect_equal(marked.pack(samples), unmarked.pack(samples));
+  expect_equal(marked.pack_without_context(samples, {false, false, false}), unmarked.pack(samples));
+  expect_equal(marked.pack_without_context(samples, {true, true, true}), plain.pack(samples));
+  EXPECT_EQ(letters_of(marked.pack_without_context(samples, {false, true, false})), "|abcdef||ab||cdef|");
+  EXPECT_THAT(marked.words(), ElementsAre(2, 2, 1));
+}
+
 }  // namespace
 }  // namespace stretto::data

@@ -121,7 +121,7 @@ TaggedCorpus TokenClassification::read(const std::filesystem::path& file,
 std::unique_ptr<data::TaggedDataset> TokenClassification::tokenize(const TaggedCorpus& corpus,
                                                                    const TextModel& model,
                                                                    const text::Tokenizer& tokenizer,
-                                                                   bool /*is_scored*/) const {
+                                                                   bool is_scored) const {
   const bool given = recipe_.origins.given("token_classification.stride");
   const WordReader reader = word_reader_of(model);
   const data::TaggedDatasetOptions options = {
@@ -132,7 +132,9 @@ std::unique_ptr<data::TaggedDataset> TokenClassification::tokenize(const TaggedC
       .characters = reader.characters,
       .whole_words = reader.whole_words,
       .words = words_ ? &*words_ : nullptr,
-      .context = {settings_.context_size, settings_.respect_document_boundaries},
+      .context = {.words = settings_.context_size,
+                  .within_document = settings_.respect_document_boundaries,
+                  .marked = !is_scored && settings_.context_dropout > 0},
       .cache = recipe_.data.cache.value_or(recipe_.output / "cache"),
       .pad_to_multiple_of = recipe_.data.pad_to_multiple_of,
       .names = names_of_words()};
@@ -203,6 +205,12 @@ void TokenClassification::check_model(const TextModel& model) const {
     refuse(
         "context_size",
         "only a transformer reads neighbouring sentences; remove this, or set sequence_tagger.transformer");
+  if (settings_.context_dropout > 0 && settings_.context_size == 0)
+    refuse("context_dropout", "sentences have no context to leave out; set context_size, or remove this");
+  if (settings_.context_dropout > 0 && settings_.embeddings_storage_mode != StateStorage::none)
+    refuse(
+        "context_dropout",
+        "the states of a sentence differ from epoch to epoch, so they cannot be kept; set embeddings_storage_mode: none");
   if (settings_.embeddings_storage_mode == StateStorage::none) return;
   if (model.capabilities().frozen_states == nullptr)
     refuse(
@@ -258,6 +266,7 @@ void TokenClassification::before_fit(TokenTagging& module, const data::TaggedDat
   const auto train_states = kept_states(&train, module.net()),
              validation_states = kept_states(validation, module.net());
   module.take_states(train_states, validation_states);
+  if (settings_.context_dropout > 0) module.drop_context(train, settings_.context_dropout);
   if (train_states && is_first()) log::info("{}", describe_states(*train_states, validation_states.get()));
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "stretto/base/error.h"
+#include "stretto/base/hash.h"
 #include "stretto/model_config/heads.h"
 #include "stretto/models/capabilities.h"
 
@@ -24,7 +25,20 @@ Tensor TokenTagging::logits_of(Batch batch, KeptStates* states, const StepContex
   return net().forward(batch, context.forward);
 }
 
-Loss TokenTagging::training_step(const Batch& batch, StepContext& context) {
+// The choice is a function of the step's key and the sample, so that it does not depend on the ranks.
+Batch TokenTagging::without_dropped_context(const Batch& batch, uint64_t key) const {
+  std::vector<bool> dropped;
+  for (const int64_t sample : batch.sample_ids) {
+    const uint64_t place[] = {key, static_cast<uint64_t>(sample), hash64("context_dropout")};
+    dropped.push_back(static_cast<double>(hash64(place) >> 11) * 0x1p-53 < context_dropout_);
+  }
+  Batch shorter = with_context_->pack_without_context(batch.sample_ids, dropped);
+  shorter.count = batch.count;
+  return shorter.to(batch.at("input_ids").device());
+}
+
+Loss TokenTagging::training_step(const Batch& given, StepContext& context) {
+  const Batch batch = with_context_ != nullptr ? without_dropped_context(given, context.forward.key) : given;
   const Tensor logits = logits_of(batch, training_states_.get(), context);
   Loss loss = labeller_.loss(logits, batch, context.forward, loss_.weights);
   if (loss_.per_sentence) loss.count = static_cast<double>(batch.count);

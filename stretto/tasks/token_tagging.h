@@ -29,6 +29,13 @@ class TokenTagging : public ModelModule {
   // The dataset that is evaluated from now on. It must outlive the evaluation.
   void evaluate_on(const data::TaggedDataset& dataset) { dataset_ = &dataset; }
 
+  // Makes steps on samples of `train` leave out the context of each sample with this probability. `train`
+  // must outlive the training. REQUIRES: its context is marked.
+  void drop_context(const data::TaggedDataset& train, double probability) {
+    with_context_ = &train;
+    context_dropout_ = probability;
+  }
+
   // Sets the source of the model's frozen states for the training samples and for those of evaluate_on.
   // Without it, the model computes them.
   void take_states(std::shared_ptr<KeptStates> of_training, std::shared_ptr<KeptStates> of_evaluation);
@@ -55,6 +62,7 @@ class TokenTagging : public ModelModule {
 
  private:
   std::optional<metrics::SpanScores> spans(const Predictions& predictions) const;
+  Batch without_dropped_context(const Batch& batch, uint64_t key) const;
   Tensor logits_of(Batch batch, KeptStates* states, const StepContext& context) const;
   data::TaggedDataset::Tags tags_of(const Predictions& predictions) const;
   std::vector<std::vector<std::string>> names_of(const std::vector<std::vector<int32_t>>& ids) const;
@@ -62,6 +70,8 @@ class TokenTagging : public ModelModule {
   const SequenceLabeller& labeller_;
   LossOptions loss_;
   const data::TaggedDataset* dataset_ = nullptr;
+  const data::TaggedDataset* with_context_ = nullptr;  // the training samples; null: no context is dropped
+  double context_dropout_ = 0;
   std::shared_ptr<KeptStates> training_states_, evaluation_states_;
 };
 

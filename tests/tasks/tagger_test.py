@@ -222,6 +222,17 @@ def check_frozen(stretto):
     stretto.run("test", "frozen.yaml", "-N", 2, "--no-pin", "output=frozen-2-cpu")
     stretto.train("frozen.yaml", "without-context", 1, *STEPS, "token_classification.context_size=0")
     require(losses_of(stretto, "without-context")[:3] != losses_of(stretto, "frozen-2-none")[:3], "the context changes nothing")
+    # A context that is always dropped is not trained with; half of it is the same on any number of ranks.
+    context = "token_classification.context_dropout="
+    stretto.train("frozen.yaml", "all-dropped", 1, *STEPS, context + "1")
+    alike = lambda found, wanted, tolerance: all(math.isclose(*pair, rel_tol=tolerance) for pair in zip(found, wanted, strict=True))
+    without = losses_of(stretto, "without-context")
+    require(alike(losses_of(stretto, "all-dropped"), without, 1e-5), f"dropped context changes the losses {without}")
+    halves = []
+    for ranks in 1, 2:
+        stretto.train("frozen.yaml", f"half-dropped-{ranks}", ranks, *STEPS, context + "0.5", "training.precision=fp64")
+        halves.append(losses_of(stretto, f"half-dropped-{ranks}"))
+    require(alike(*halves, 1e-9) and not alike(halves[0], without, 1e-3), f"losses of one and two ranks with context dropout: {halves}")
     # A trained folder records that its transformer is frozen.
     (stretto.folder / "further-frozen.yaml").write_text(RECIPE.replace("config: tagger.json", "path: frozen-2-cpu/model"))
     stretto.train("further-frozen.yaml", "further-frozen", 1, *STEPS, "token_classification.embeddings_storage_mode=cpu")
@@ -300,10 +311,13 @@ def check_refusals(stretto):
     refused("there is no config.json in data", SECTION, "sequence_tagger.transformer=data")
     refused('"-9" is not a layer; the model has 2 layers', SECTION, "sequence_tagger={transformer: encoder, layers: -9}")
     refused("only a transformer reads neighbouring sentences", "token_classification.context_size=5")
+    refused("sentences have no context to leave out", "token_classification.context_dropout=0.5")
     refused("context_size: -1 is out of range", "token_classification.context_size=-1")
     refused("only states of a frozen transformer are kept", "token_classification.embeddings_storage_mode=cpu")
     refused('"disk"', "token_classification.embeddings_storage_mode=disk")
     frozen = [SECTION, "sequence_tagger={transformer: encoded/model, fine_tune: false}"]
+    kept = [f"token_classification.{setting}" for setting in ("embeddings_storage_mode=cpu", "context_size=5", "context_dropout=0.5")]
+    refused("so they cannot be kept; set embeddings_storage_mode: none", *frozen, *kept)
     refused("embeddings_storage_mode: this run computes on the CPU; set cpu", *frozen, "token_classification.embeddings_storage_mode=gpu")
     refused("layers", SECTION, "sequence_tagger={transformer: encoder, layers: last}")
     refused('the states of "sequence-tagger" cannot be read', SECTION, "sequence_tagger.transformer=one/model")

@@ -41,6 +41,10 @@ void TokenClassificationConfig::fields(settings::Fields& field) {
   field("respect_document_boundaries", respect_document_boundaries,
         "context ends at -DOCSTART- lines; off: it includes sentences of other documents");
   field(
+      "context_dropout", context_dropout,
+      "probability with which a training sentence is read without its context, drawn per epoch and sentence",
+      settings::at_least(0).at_most(1));
+  field(
       "embeddings_storage_mode", embeddings_storage_mode,
       "what becomes of the states of a sequence-tagger's frozen transformer: cpu keeps them in memory for later epochs, gpu on each rank's GPU; none computes them again",
       settings::may_change_on_resume());

@@ -43,6 +43,7 @@ struct TokenClassificationConfig {
   settings::OneOf<LossAverage> loss_average = LossAverage::words;
   int64_t context_size = 0;
   bool respect_document_boundaries = true;
+  double context_dropout = 0;
   settings::OneOf<StateStorage> embeddings_storage_mode = StateStorage::none;
 
   void fields(settings::Fields& field);

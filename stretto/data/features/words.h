@@ -22,7 +22,7 @@ struct WordInputs {
 
 // The features of one window of a text, which is a sample. Vectors are by token, except `characters`.
 struct WordFeatures {
-  std::vector<int32_t> words;  // the word of the token if it is predicted in this window, else -1
+  std::vector<int32_t> words;  // the word of the token if it is predicted in this window, else negative
   // The characters of all tokens, one token after the other, and their number per token. With whole_words,
   // the first token of a word has all characters of the word.
   std::vector<int32_t> characters, character_counts;
