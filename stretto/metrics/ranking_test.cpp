@@ -60,8 +60,9 @@ TEST(Ranking, EqualsScikitLearn) {
   for (const auto& golden : cases) {
     const auto scores = golden.at("scores").get<Values>();
     const Values labels = labels_of(golden);
-    for (const auto& [name, metric] :
-         {std::pair("auroc", area_under_roc), std::pair("average_precision", average_precision)}) {
+    const std::pair<const char*, RankingFunction*> both[] = {{"auroc", area_under_roc},
+                                                             {"average_precision", average_precision}};
+    for (const auto& [name, metric] : both) {
       const auto& wanted = golden.at(name);
       if (golden.at("kind") == "binary") {
         EXPECT_NEAR(metric(scores, labels), wanted.get<double>(), 1e-14) << name;

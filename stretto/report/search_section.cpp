@@ -38,7 +38,8 @@ std::string table_of(const SearchResults& results) {
 Chart scores_over(const SearchResults& results, size_t parameter) {
   const SearchedParameter& searched = results.parameters[parameter];
   Chart chart{.title = fmt::format("{} over {}", results.metric, searched.name),
-              .x_name = searched.is_log ? "log10 of " + searched.name : searched.name};
+              .x_name = searched.is_log ? "log10 of " + searched.name : searched.name,
+              .curves = {}};
   std::vector<std::pair<double, double>> points;
   for (const SearchedTrial& trial : results.trials) {
     const auto value = parse_double(trial.values[parameter]);
@@ -46,7 +47,7 @@ Chart scores_over(const SearchResults& results, size_t parameter) {
       points.emplace_back(searched.is_log ? std::log10(*value) : *value, *trial.score);
   }
   std::ranges::sort(points);
-  Curve dots{.name = results.metric};
+  Curve dots{.name = results.metric, .points = {}};
   for (const auto& point : points) {
     dots.points.push_back(point);
     dots.points.emplace_back(point.first, NAN);  // so that points are not connected

@@ -68,12 +68,12 @@ Weights pickled_weights(const std::filesystem::path& folder) {
 }
 
 Weights safetensors_weights(const std::filesystem::path& folder) {
-  constexpr int64_t part_bytes = int64_t{4} << 20;
   const auto source = std::make_shared<WeightSource>(folder);
   Weights weights;
   for (const auto& [name, entry] : source->weights())
     weights.stored.push_back({name, entry.dtype, entry.shape, entry.end - entry.begin});
   weights.read = [source](const std::string& name, const Weights::Use& use) {
+    constexpr int64_t part_bytes = int64_t{4} << 20;
     const SafetensorsEntry& entry = source->weights().at(name);
     const int64_t element = checkpoint_format::element_bytes(entry.dtype), bytes = entry.end - entry.begin;
     std::string part;
