@@ -4,6 +4,11 @@
 
 namespace stretto::cli {
 
+// Exit codes of a child that trains or tests: it was refused before it began, or it has saved after Ctrl-C or
+// SIGTERM (LaunchArguments::stop_exit_code).
+inline constexpr int exit_refused = 2;
+inline constexpr int exit_stopped = 75;
+
 // How a child process ended.
 struct ChildEnd {
   int exit_code = 0;    // 128 + n if signal n killed it

@@ -22,11 +22,6 @@ namespace {
 using compat::Script;
 using compat::ScriptPlan;
 
-// The exit codes of a stage that was refused before it began, and of one that has saved after Ctrl-C or
-// SIGTERM.
-constexpr int refused = 2;
-constexpr int stopped = 75;
-
 struct ScriptArguments {
   bool print_recipe = false;
   int ranks = 0;
@@ -90,11 +85,11 @@ class Stages {
     const ChildEnd end = run_in_child([&] { return run_stage(verb, overrides); });
     code_ = end.exit_code;
     end_request_ = end.end_request;
-    if (first && code_ == refused)
+    if (first && code_ == exit_refused)
       earlier_.restore();
     else
       earlier_.keep();
-    if (code_ != stopped) return code_ == 0;
+    if (code_ != exit_stopped) return code_ == 0;
     log::info("{}: the run has not finished; the same command{} continues it", plan_.output_dir.string(),
               plan_.overwrite && !plan_.resume ? " without --overwrite_output_dir" : "");
     code_ = 0;
@@ -109,7 +104,7 @@ class Stages {
     arguments.flags = plan_.flags;
     arguments.launch.ranks =
         arguments_.ranks > 0 ? arguments_.ranks : static_cast<int>(plan_.ranks.value_or(0));
-    arguments.launch.stop_exit_code = stopped;
+    arguments.launch.stop_exit_code = exit_stopped;
     const Recipe recipe = arguments::load_checked(arguments, verb);
     std::vector<std::string> words = {verb == Verb::train ? "train" : "test", arguments.recipe.string()};
     words.insert(words.end(), overrides.begin(), overrides.end());

@@ -26,11 +26,6 @@
 namespace stretto::cli {
 namespace {
 
-// The exit codes of a trial that was refused before it began, and of one that has saved after Ctrl-C or
-// SIGTERM.
-constexpr int refused = 2;
-constexpr int stopped = 75;
-
 constexpr int64_t no_limit = std::numeric_limits<int64_t>::max();
 
 struct SearchArguments {
@@ -104,7 +99,7 @@ class Search {
     arguments.overrides.push_back("output=" + folder_of(trial).string());
     arguments.overrides.emplace_back("resume=auto");
     if (steps != no_limit) arguments.overrides.push_back(fmt::format("training.steps_this_run={}", steps));
-    arguments.launch.stop_exit_code = stopped;
+    arguments.launch.stop_exit_code = exit_stopped;
     return arguments;
   }
 
@@ -163,11 +158,11 @@ class Search {
     });
     if (end.end_request != 0) {
       log::info("search     stopped; the same command continues it");
-      code_ = end.exit_code == 0 || end.exit_code == stopped ? 0 : end.exit_code;
+      code_ = end.exit_code == 0 || end.exit_code == exit_stopped ? 0 : end.exit_code;
       return false;
     }
-    if (end.exit_code == refused) {
-      code_ = refused;
+    if (end.exit_code == exit_refused) {
+      code_ = exit_refused;
       return false;
     }
     if (end.exit_code == 0) return true;
@@ -239,7 +234,7 @@ class Search {
     }
     state_["trials"] = table;
     write_file_atomic(file(), state_.dump(2) + "\n");
-    print_table(rows, /*numbers_right=*/true);
+    cli::print_table(rows, /*numbers_right=*/true);
     if (runs.empty()) throw ConfigError("all trials have failed; the messages above give the reasons");
     const auto page = arguments_.output / "report.html";
     write_file_atomic(page, report::html_page(runs, STRETTO_VERSION, report::search_section(results)));
