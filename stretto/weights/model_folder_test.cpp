@@ -117,7 +117,7 @@ TEST(ConvertSafetensors, AnotherTypeIsWrittenWithAllFilesOfTheFolder) {
   make_folders(path("model/words"));
   write_file_atomic(path("model/words/tokenizer.json"), "{}");
   const ModelFolder model(path("model"));
-  EXPECT_EQ(model.bytes("bfloat16") * 2, model.bytes({}));
+  EXPECT_LT(model.bytes("bfloat16"), model.bytes({}) * 6 / 10);
   model.write(path("narrow"), 6000, "bfloat16", [](int64_t) {});
   EXPECT_GT(weight_files(path("narrow")).size(), 1u);
   EXPECT_EQ(read_file(path("narrow/words/tokenizer.json")), "{}");
@@ -127,7 +127,11 @@ TEST(ConvertSafetensors, AnotherTypeIsWrittenWithAllFilesOfTheFolder) {
   ASSERT_EQ(narrow.weights().size(), wide.weights().size());
   for (const auto& [name, entry] : wide.weights()) {
     const std::string bytes = bytes_of_weight(wide, name), half = bytes_of_weight(narrow, name);
-    EXPECT_EQ(narrow.weights().at(name).dtype, "BF16");
+    EXPECT_EQ(narrow.weights().at(name).dtype, entry.dtype == "F32" ? "BF16" : entry.dtype);
+    if (entry.dtype != "F32") {
+      EXPECT_EQ(half, bytes) << name;
+      continue;
+    }
     ASSERT_EQ(half.size() * 2, bytes.size());
     for (size_t i = 0; i < half.size() / 2; ++i) {
       float value = 0;
