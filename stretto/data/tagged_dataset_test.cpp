@@ -207,7 +207,8 @@ TEST(TaggedDataset, ContextCanBeLeftOut) {
   expect_equal(marked.pack(samples), unmarked.pack(samples));
   expect_equal(marked.pack_without_context(samples, {false, false, false}), unmarked.pack(samples));
   expect_equal(marked.pack_without_context(samples, {true, true, true}), plain.pack(samples));
-  EXPECT_EQ(letters_of(marked.pack_without_context(samples, {false, true, false})), "|abcdef||ab||cdef|");
+  EXPECT_EQ(letters_of(marked.pack_without_context(samples, {false, true, false})), "|abcdef||ab||cdef|||")
+      << "the last two tokens are padding";
   EXPECT_THAT(marked.words(), ElementsAre(2, 2, 1));
 }
 
