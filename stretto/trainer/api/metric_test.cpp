@@ -279,7 +279,9 @@ TEST_F(MetricTest, SumsAreOverRanksStepsAndEpochs) {
       for (const auto& record : records()) {
         if (record.contains("trained")) windows.push_back(record.at("trained"));
         if (record.contains("trained_epoch")) epochs.push_back(record.at("trained_epoch"));
-        if (record.contains("eval_indices")) EXPECT_EQ(record.at("eval_indices"), 45) << ranks;
+        if (record.contains("eval_indices")) {
+          EXPECT_EQ(record.at("eval_indices"), 45) << ranks;
+        }
       }
       EXPECT_EQ(windows, (std::vector<double>{12, 12, 3, 8, 12, 7})) << strategy << ranks;
       EXPECT_EQ(epochs, (std::vector<double>{27, 27})) << strategy << ranks;
