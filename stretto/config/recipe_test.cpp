@@ -415,7 +415,7 @@ TEST(RecipeSchema, HasTheDefaultsOfEachType) {
     if (!properties.contains("lr")) continue;
     lr[rule.at("if").at("properties").at("type").at("enum")[0]] = properties.at("lr").at("default");
   }
-  EXPECT_EQ(lr.size(), 15u);
+  EXPECT_EQ(lr.size(), 16u);
   EXPECT_EQ(lr.at("AdamW"), 5e-5);
   EXPECT_EQ(lr.at("Adadelta"), 1);
 }
