@@ -235,7 +235,8 @@ class Search {
     state_["trials"] = table;
     write_file_atomic(file(), state_.dump(2) + "\n");
     cli::print_table(rows, /*numbers_right=*/true);
-    if (runs.empty()) throw ConfigError("all trials have failed; the messages above give the reasons");
+    if (!results.trials[0].score)
+      throw ConfigError("all trials have failed; the messages above give the reasons");
     const auto page = arguments_.output / "report.html";
     write_file_atomic(page, report::html_page(runs, STRETTO_VERSION, report::search_section(results)));
     fmt::print("best model: {}\nreport: {}\n",
