@@ -20,11 +20,11 @@ const char* const no_compiler = "models are not compiled";
 const char* const no_tpu = "there is no support for TPUs";
 
 void mixed_precision(const Value& value, ForeignConfig& config) {
-  if (value.text() == "fp16" || value.text() == "fp8")
-    refuse(value, "it requires loss scaling, which this version does not support; use bf16");
-  if (value.text() != "no" && value.text() != "bf16" && value.text() != "false")
-    refuse(value, "expected no or bf16");
-  set(config, value, "training.precision", value.text() == "bf16" ? "bf16" : "fp32");
+  if (value.text() == "fp8") refuse(value, "it requires GPUs with fp8 instructions; use bf16");
+  if (value.text() == "bf16" || value.text() == "fp16")
+    return set(config, value, "training.precision", value.text());
+  if (value.text() != "no" && value.text() != "false") refuse(value, "expected no, bf16 or fp16");
+  set(config, value, "training.precision", "fp32");
 }
 
 void use_cpu(const Value& value, ForeignConfig& config) {
@@ -131,7 +131,7 @@ void read_dependent(const settings::YamlNode& document, ForeignConfig& config) {
   if (text(device) != "nvme" ||
       use("deepspeed_config.offload_optimizer_nvme_path", "training.offload_optimizer"))
     return;
-  refuse({device, *find(document, device)}, "expected a folder in offload_optimizer_nvme_path");
+  set(config, {device, *find(document, device)}, "training.offload_optimizer", in_output_folder);
 }
 
 bool names_setting(const ForeignConfig& config, const std::string& name) {

@@ -1,4 +1,8 @@
+#include <cmath>
+#include <optional>
+
 #include "stretto/base/error.h"
+#include "stretto/base/strings.h"
 #include "stretto/compat/keys.h"
 
 // Reads DeepSpeed's configuration, https://www.deepspeed.ai/docs/config-json/.
@@ -15,20 +19,10 @@ const char* const only_optimizer =
 const char* const own_buckets =
     "training.bucket_mb sets the size of buckets, and reductions always overlap the backward pass";
 const char* const no_scaling = "gradients are sums in fp32, divided once";
-const char* const no_loss_scaling = "fp32 and bf16 need no loss scaling";
+const char* const no_loss_scaling = "apex is not used";
 const char* const own_log = "track.log_every and `stretto profile` cover this";
 const char* const own_checkpoints =
     "checkpoints load at any world size, and `stretto convert` exports the model";
-
-void fp16(const Value& value, ForeignConfig&) {
-  if (value.is_true())
-    refuse(value,
-           "fp16 requires loss scaling, which this version does not support; use bf16: {\"enabled\": true}");
-}
-
-void bf16(const Value& value, ForeignConfig& config) {
-  set(config, value, "training.precision", value.is_true() ? "bf16" : "fp32");
-}
 
 // `true` enables an unsupported feature.
 Key unless_enabled(std::string_view name, std::string reason) {
@@ -83,13 +77,59 @@ void read_optimizer(const settings::YamlNode& document, ForeignConfig& config) {
     config.settings.push_back({"optimizer.weight_decay", "0", value.place(), /*implied=*/true});
 }
 
-// The folder applies to the device nvme only.
+// DeepSpeed's loss scale begins at 2^16 and has a hysteresis of 2; a loss_scale other than 0 is fixed.
+void read_loss_scale(const settings::YamlNode& document, const settings::YamlNode& enabled,
+                     ForeignConfig& config) {
+  const auto number = [&](const std::string& key) -> std::optional<double> {
+    const settings::YamlNode* node = find(document, "fp16." + key, unset_value);
+    if (node == nullptr) return std::nullopt;
+    const auto value = parse_double(node->text);
+    if (!value) refuse({"fp16." + key, *node}, "expected a number");
+    return value;
+  };
+  const auto use = [&](const std::string& key, const std::string& setting, const std::string& value) {
+    const settings::YamlNode* node = find(document, "fp16." + key, unset_value);
+    if (node != nullptr) return set(config, {"fp16." + key, *node}, setting, value);
+    config.settings.push_back({setting, value, Value{"fp16.enabled", enabled}.place(), /*implied=*/true});
+  };
+  const auto text = [](double value) { return fmt::format("{}", value); };
+  if (const double scale = number("loss_scale").value_or(0); scale != 0) {
+    use("loss_scale", "loss_scale.init_scale", text(scale));
+    use("loss_scale", "loss_scale.dynamic", "false");
+    return;
+  }
+  use("initial_scale_power", "loss_scale.init_scale",
+      text(std::exp2(number("initial_scale_power").value_or(16))));
+  use("loss_scale_window", "loss_scale.growth_interval", text(number("loss_scale_window").value_or(1000)));
+  use("hysteresis", "loss_scale.hysteresis", text(number("hysteresis").value_or(2)));
+  use("min_loss_scale", "loss_scale.min_scale", text(number("min_loss_scale").value_or(1)));
+}
+
+// A precision that is not enabled leaves it to the other one.
+void read_precision(const settings::YamlNode& document, ForeignConfig& config) {
+  const settings::YamlNode* fp16 = find(document, "fp16.enabled", unset_value);
+  const bool is_fp16 = fp16 != nullptr && Value{"", *fp16}.is_true();
+  if (is_fp16) {
+    set(config, {"fp16.enabled", *fp16}, "training.precision", "fp16");
+    read_loss_scale(document, *fp16, config);
+  }
+  for (const char* key : {"bf16.enabled", "bfloat16.enabled"}) {
+    const settings::YamlNode* enabled = find(document, key, unset_value);
+    if (enabled == nullptr) continue;
+    const Value value = {key, *enabled};
+    if (value.is_true() || !is_fp16)
+      set(config, value, "training.precision", value.is_true() ? "bf16" : "fp32");
+  }
+}
+
+// The folder applies to the device nvme only; without one, the state is in the output folder.
 void read_offload(const settings::YamlNode& document, ForeignConfig& config) {
   const std::string section = "zero_optimization.offload_optimizer.";
   const settings::YamlNode* device = find(document, section + "device", unset_value);
   if (device == nullptr || device->text != "nvme") return;
   const settings::YamlNode* folder = find(document, section + "nvme_path", unset_value);
-  if (folder == nullptr) refuse({section + "device", *device}, "expected a folder in nvme_path");
+  if (folder == nullptr)
+    return set(config, {section + "device", *device}, "training.offload_optimizer", in_output_folder);
   set(config, {section + "nvme_path", *folder}, "training.offload_optimizer", folder->text);
 }
 
@@ -101,10 +141,18 @@ const std::vector<Key>& deepspeed_keys() {
       same_as("gradient_accumulation_steps", "training.grad_accumulation_steps"),
       same_as("gradient_clipping", "training.max_grad_norm"),
       // precision
-      {"fp16.enabled", fp16},
-      ignored("fp16.*", no_loss_scaling),
-      {"bf16.enabled", bf16},
-      {"bfloat16.enabled", bf16},
+      read_with_another("fp16.enabled"),
+      read_with_another("fp16.loss_scale"),
+      read_with_another("fp16.initial_scale_power"),
+      read_with_another("fp16.loss_scale_window"),
+      read_with_another("fp16.hysteresis"),
+      read_with_another("fp16.min_loss_scale"),
+      only("fp16.consecutive_hysteresis", {"false", "False"},
+           "the count of overflows begins anew when the scale grows"),
+      ignored("fp16.auto_cast", "inputs are cast where the model is computed in fp16"),
+      only("fp16.fp16_master_weights_and_grads", {"false", "False"}, "gradients and master weights are fp32"),
+      read_with_another("bf16.enabled"),
+      read_with_another("bfloat16.enabled"),
       ignored("bf16.*", "gradients and master weights are fp32"),
       unless_enabled("amp.enabled", "apex is not used; use bf16: {\"enabled\": true}"),
       ignored("amp.*", no_loss_scaling),
@@ -197,6 +245,7 @@ ForeignConfig read_deepspeed(const std::filesystem::path& file) {
   const settings::YamlNode document = parse_file(file, "a configuration of DeepSpeed (ds_config.json)");
   ForeignConfig config = read(document, deepspeed_keys(), unset_value);
   read_optimizer(document, config);
+  read_precision(document, config);
   read_offload(document, config);
   return config;
 }

@@ -78,8 +78,7 @@ void use_smoothing(ScriptState& state, const std::string& value) {
 void use_half(ScriptState& state, const std::string& value) {
   if (!is_true("fp16", value)) return;
   if (state.is_true("bf16")) throw ConfigError("--fp16 {}: --bf16 is given too; remove one of them", value);
-  state.recipe.set("training.precision", "bf16");
-  state.plan.notes.emplace_back("--fp16: computed in bf16, with fp32 gradients and master weights");
+  state.recipe.set("training.precision", "fp16");
 }
 
 // Parses values such as "full_shard auto_wrap".

@@ -74,7 +74,7 @@ TEST(HfScript, RunQaIsTranslatedToARecipe) {
   EXPECT_EQ(recipe.training.max_steps, 100);
   EXPECT_EQ(recipe.training.epochs, 2);
   EXPECT_EQ(recipe.training.batch_size, 4);
-  EXPECT_EQ(recipe.training.precision, "bf16");
+  EXPECT_EQ(recipe.training.precision, "fp16");
   EXPECT_EQ(recipe.task_settings.as<QuestionAnsweringConfig>().version_2_with_negative, false);
   EXPECT_EQ(recipe.optimizer.as<optim::AdamwOptions>().betas[1], 0.98);
   EXPECT_EQ(recipe.optimizer.as<optim::AdamwOptions>().weight_decay, 0);

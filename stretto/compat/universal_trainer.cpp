@@ -7,12 +7,9 @@ namespace {
 
 const char* const no_autowrap = "units are the blocks of the model";
 
-// The tool's mixed precision is fp16 with loss scaling, for which bf16 is the substitute.
+// The tool's mixed precision is torch.amp's, fp16 with loss scaling.
 void native_fp16(const Value& value, ForeignConfig& config) {
-  if (value.is_true())
-    refuse(
-        value,
-        "fp16 requires loss scaling, which this version does not support; use False, and --set training.precision=bf16");
+  if (value.is_true()) return set(config, value, "training.precision", "fp16");
   config.settings.push_back({"training.precision", "fp32", value.place(), /*implied=*/true});
 }
 

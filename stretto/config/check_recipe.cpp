@@ -11,6 +11,7 @@
 #include "stretto/config/model_json.h"
 #include "stretto/config/task_kind.h"
 #include "stretto/settings/check_settings.h"
+#include "stretto/settings/describe.h"
 #include "stretto/track/registry.h"
 #include "stretto/weights/hub_cache.h"
 
@@ -149,6 +150,22 @@ void check_average(const Recipe& recipe) {
                     recipe.origins.label(recipe.ema.warmup ? "ema.warmup" : "ema.evaluate"));
 }
 
+void check_loss_scale(const Recipe& recipe) {
+  const auto& origins = recipe.origins;
+  LossScaleConfig scale = recipe.loss_scale, defaults;
+  const auto fields = settings::fields_of(scale), unset = settings::fields_of(defaults);
+  for (size_t i = 0; i < fields.size() && recipe.training.precision != Precision::fp16; ++i) {
+    if (settings::value_of(fields[i]) == settings::value_of(unset[i])) continue;
+    throw ConfigError("{}: it applies to fp16; {} is {}; remove one",
+                      origins.label("loss_scale." + fields[i].key), origins.mention("training.precision"),
+                      recipe.training.precision);
+  }
+  if (scale.min_scale > scale.init_scale) {
+    throw ConfigError("{}: {} is above {}, which is {}", origins.label("loss_scale.min_scale"),
+                      scale.min_scale, origins.mention("loss_scale.init_scale"), scale.init_scale);
+  }
+}
+
 void check_lr_scale(const Recipe& recipe) {
   const auto& origins = recipe.origins;
   const OptimizerConfig& optimizer = recipe.optimizer;
@@ -252,7 +269,7 @@ void check_checkpoint(const Recipe& recipe) {
 
 void check_offload(const Recipe& recipe) {
   const auto& folder = recipe.training.offload_optimizer;
-  if (!folder) return;
+  if (!folder || *folder == in_output_folder) return;
   std::error_code failed;
   const bool is_folder = std::filesystem::is_directory(*folder, failed);
   if (is_folder && ::access(folder->c_str(), W_OK | X_OK) == 0) return;
@@ -342,6 +359,7 @@ void check_recipe(const Recipe& recipe, Verb verb) {
   check_offload(recipe);
   check_evaluation(recipe);
   check_average(recipe);
+  check_loss_scale(recipe);
   check_choice(recipe, "optimizer", recipe.optimizer);
   check_scheduler(recipe);
   check_checkpoint(recipe);

@@ -33,6 +33,8 @@ void resolve_compute_options(Recipe& recipe) {
       {training.strategy, training.precision, training.products}, training_labels(recipe.origins));
   training.strategy = options.strategy;
   training.precision = options.precision;
+  if (options.optimizer_in_files && !training.offload_optimizer)
+    training.offload_optimizer = in_output_folder;
   require_applicable(recipe);
 }
 

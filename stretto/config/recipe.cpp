@@ -242,7 +242,7 @@ void TrainingConfig::fields(settings::Fields& field) {
       for_strategies(at_least(0).at_most(max_total).may_change_on_resume(), *this, shards_gradients));
   field(
       "offload_optimizer", offload_optimizer,
-      "existing folder, on a disk of each host, for the optimizer's state: it is in memory during the step only, and may leave it then; unset: in memory",
+      "existing folder, on a disk of each host, for the optimizer's state, of which a step reads and writes one part at a time; auto: the output folder; unset: in memory",
       may_change_on_resume());
   field(
       "activation_checkpointing", activation_checkpointing,
@@ -362,6 +362,21 @@ void ParametersConfig::fields(settings::Fields& field) {
       above(0).at_most(1));
 }
 
+void LossScaleConfig::fields(settings::Fields& field) {
+  field("init_scale", init_scale, "what the loss is multiplied by at first", above(0));
+  field("growth_factor", growth_factor,
+        "factor of the scale after growth_interval steps without an overflow of the gradients", above(1));
+  field("growth_interval", growth_interval, "steps without an overflow until the scale grows",
+        at_least(1).at_most(max_total));
+  field("backoff_factor", backoff_factor, "factor of the scale when gradients overflow; that step is skipped",
+        above(0).below(1));
+  field("hysteresis", hysteresis, "overflows until the scale is lowered, counted from its last growth",
+        at_least(1).at_most(max_count));
+  field("min_scale", min_scale,
+        "the scale is not lowered below this; the run ends when gradients keep overflowing", above(0));
+  field("dynamic", dynamic, "off: the scale stays init_scale");
+}
+
 void EmaConfig::fields(settings::Fields& field) {
   field(
       "decay", decay,
@@ -403,6 +418,11 @@ bool ProgramFields::operator==(const ProgramFields& other) const {
   return settings::to_yaml(list) == settings::to_yaml(other.list);
 }
 
+std::optional<std::filesystem::path> offload_folder(const Recipe& recipe) {
+  const auto& folder = recipe.training.offload_optimizer;
+  return folder == in_output_folder ? recipe.output : folder;
+}
+
 TrackerSetup tracker_setup(const Recipe& recipe) {
   const TrackConfig& track = recipe.track;
   return {recipe.output, track.logging_dir, track.experiment, track.run_name, track.tags};
@@ -417,6 +437,8 @@ void Recipe::fields(settings::Fields& field) {
   field("training", training, "duration, batch sizes, precision, device");
   field("optimizer", optimizer, "the optimizer and its hyperparameters");
   field("scheduler", scheduler, "the learning rate schedule");
+  field("loss_scale", loss_scale,
+        "factor of the loss with precision fp16, so that small gradients stay in its range");
   field("parameters", parameters, "settings of parameters by name: frozen, learning rate, weight decay");
   field("ema", ema, "exponential moving average of the weights");
   field("checkpoint", checkpoint, "which model is kept; when the run is saved for resuming",

@@ -206,6 +206,12 @@ struct EmaConfig {
   bool operator==(const EmaConfig&) const = default;
 };
 
+// The loss scale of training.precision: fp16.
+struct LossScaleConfig : LossScaleOptions {
+  void fields(settings::Fields& field);
+  bool operator==(const LossScaleConfig&) const = default;
+};
+
 struct TrackConfig {
   Interval log_every = 10;
   settings::OneOf<ProgressDisplay> progress = ProgressDisplay::automatic;
@@ -236,6 +242,7 @@ struct Recipe {
   TrainingConfig training = {};
   OptimizerConfig optimizer = {};
   SchedulerConfig scheduler = {};
+  LossScaleConfig loss_scale = {};
   ParametersConfig parameters = {};
   EmaConfig ema = {};
   CheckpointConfig checkpoint = {};
@@ -274,6 +281,10 @@ void resolve(Recipe& recipe);
 
 // The recipe as YAML, from which parse_recipe returns an equal recipe. REQUIRES: recipe is resolved.
 std::string dump_recipe(const Recipe& recipe);
+
+// training.offload_optimizer, or the output folder if that is in_output_folder.
+constexpr const char* in_output_folder = "auto";
+std::optional<std::filesystem::path> offload_folder(const Recipe& recipe);
 
 // Serialises the recipe and its origins for another process: decode_recipe reads no file and expands no
 // variable. REQUIRES: recipe is resolved.

@@ -141,9 +141,21 @@ TEST(Recipe, PrecisionsHaveLightningsNames) {
   EXPECT_EQ(parse("training: {precision: bf16-mixed}\n").training.precision, "bf16");
   EXPECT_EQ(parse("training: {precision: 32}\n").training.precision, "fp32");
   EXPECT_EQ(parse("training: {precision: 64-true}\n").training.precision, "fp64");
-  refuses("training:\n  precision: 16-mixed\n", {}, "r.yaml:2:14: training.precision: \"16-mixed\"");
+  EXPECT_EQ(parse("training: {precision: 16-mixed}\n").training.precision, "fp16");
+  refuses("training:\n  precision: 16-true\n", {}, "r.yaml:2:14: training.precision: \"16-true\"");
   refuses("training:\n  precision: bf16-true\n", {}, "r.yaml:2:14: training.precision: \"bf16-true\"");
   refuses("training:\n  precision: bf61\n", {}, "r.yaml:2:14: training.precision: \"bf61\"", "\"bf16\"?");
+}
+
+TEST(Recipe, ANameOfAStrategyMayPutTheOptimizersStateIntoFiles) {
+  Recipe recipe = parse("training: {strategy: zero2-fp16-nvme}\noutput: runs/a\n");
+  EXPECT_EQ(recipe.training.strategy, "zero2");
+  EXPECT_EQ(recipe.training.precision, "fp16");
+  EXPECT_EQ(offload_folder(recipe), "runs/a");
+  EXPECT_EQ(decode_recipe(encode_recipe(recipe)), recipe);
+  const Recipe elsewhere = parse("training: {strategy: zero2-nvme, offload_optimizer: disk}\n");
+  EXPECT_EQ(offload_folder(elsewhere), "disk");
+  EXPECT_EQ(offload_folder(parse("training: {strategy: zero2}\n")), std::nullopt);
 }
 
 TEST(Recipe, DumpReadsBackAsTheSame) {
@@ -222,7 +234,7 @@ TEST(Recipe, HelpAndSchemaContainEverySetting) {
   EXPECT_THAT(help, HasSubstr("peak learning rate (number, at least 0; default 5e-05)"));
   const auto schema = recipe_schema();
   EXPECT_EQ(schema["title"], "stretto recipe");
-  EXPECT_EQ(schema["properties"].size(), 20u);
+  EXPECT_EQ(schema["properties"].size(), 21u);
   EXPECT_EQ(schema["properties"]["optimizer"]["properties"]["lr"]["default"], 5e-5);
 }
 

@@ -25,6 +25,8 @@ ActivationCall<T> activation_call(Activation activation, const Tensor& x, const 
 }  // namespace
 
 Tensor activate(Activation activation, const Tensor& x, const Tensor& bias, const Tensor& factor) {
+  if (is_fp16(x))
+    return activate(activation, widen_fp16(x), widen_fp16(bias), widen_fp16(factor)).to(at::kHalf);
   const Tensor out = at::empty_like(x);
   with_loop_type(x.scalar_type(), [&](auto number) {
     using T = decltype(number);
@@ -37,6 +39,15 @@ Tensor activate(Activation activation, const Tensor& x, const Tensor& bias, cons
 
 ActivationBackward activate_backward(Activation activation, const Tensor& grad, const Tensor& x,
                                      const Tensor& bias, const Tensor& factor, const Tensor& bias_sum) {
+  if (is_fp16(x)) {
+    const Tensor wide = widen_fp16(grad);
+    ActivationBackward result =
+        activate_backward(activation, wide, widen_fp16(x), widen_fp16(bias), widen_fp16(factor), bias_sum);
+    Tensor(grad).copy_(wide);
+    result.out = result.out.to(at::kHalf);
+    if (factor.defined()) result.factor_gradient = result.factor_gradient.to(at::kHalf);
+    return result;
+  }
   require_sizes("activation: gradient", grad, x.sizes());
   const ActivationBackward result = {at::empty_like(x), factor.defined() ? at::empty_like(factor) : Tensor()};
   with_loop_type(x.scalar_type(), [&](auto number) {

@@ -6,7 +6,7 @@
 namespace stretto::kernels {
 
 // Computes activation(x + bias) * factor (Shazeer 2020). x and factor [T, C] contiguous, bias [C], of one
-// dtype: fp32, fp64 or bf16 (computed in fp32), on CPU; bias and factor may be undefined.
+// dtype: fp32, fp64, bf16 or fp16 (both computed in fp32), on CPU; bias and factor may be undefined.
 Tensor activate(Activation activation, const Tensor& x, const Tensor& bias, const Tensor& factor = {});
 
 // The result of activate(), computed again, and the gradient of factor (undefined without a factor).

@@ -57,7 +57,7 @@ TEST_P(ActivationKernel, EqualsReferenceForEveryActivation) {
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, ActivationKernel,
                          ::testing::Values(Precision{at::kDouble, 1e-12}, Precision{at::kFloat, 1e-5},
-                                           Precision{at::kBFloat16, 1e-2}));
+                                           Precision{at::kBFloat16, 1e-2}, Precision{at::kHalf, 2e-3}));
 
 // Large inputs give finite and correct results.
 TEST(ActivationKernel, HugeValuesSaturate) {

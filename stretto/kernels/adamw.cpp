@@ -38,18 +38,40 @@ void adamw_composite(const OptimizerRange& range, const Tensor& exp_avg, const T
   grad.zero_();
 }
 
-// Processes blocks, so that the bf16 copy is written while the weights are still in the cache.
+// A copy of fp32 weights in 16 bits, or none.
+class Copy {
+ public:
+  explicit Copy(const Tensor& compute)
+      : bf16_(is(compute, at::kBFloat16) ? memory_of<Bf16>(compute) : nullptr),
+        fp16_(is(compute, at::kBFloat16) ? nullptr : memory_of<F16>(compute)) {}
+
+  explicit operator bool() const { return bf16_ != nullptr || fp16_ != nullptr; }
+  // Rounds `count` weights to those of the copy from `begin` on.
+  void write(const float* weights, int64_t begin, int64_t count) const {
+    if (bf16_ != nullptr) return round_loop(weights, bf16_ + begin, count);
+    if (fp16_ != nullptr) round_loop(weights, fp16_ + begin, count);
+  }
+
+ private:
+  static bool is(const Tensor& compute, at::ScalarType dtype) {
+    return compute.defined() && compute.scalar_type() == dtype;
+  }
+  Bf16* bf16_;
+  F16* fp16_;
+};
+
+// Processes blocks, so that the copy is written while the weights are still in the cache.
 void adamw_float(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp_avg_sq,
                  const AdamwConstants<float>& c) {
   constexpr int64_t at_once = 512;  // five buffers of this size fit into L1
   float *p = memory_of<float>(range.master), *g = memory_of<float>(range.grad);
   float *m = memory_of<float>(exp_avg), *v = memory_of<float>(exp_avg_sq);
-  Bf16* copy = memory_of<Bf16>(range.compute);
-  const int64_t n = range.master.numel(), part = copy == nullptr ? n : at_once;
+  const Copy copy(range.compute);
+  const int64_t n = range.master.numel(), part = copy ? at_once : n;
   for (int64_t i = 0; i < n; i += part) {
     const int64_t count = std::min(part, n - i);
     adamw_loop(p + i, g + i, m + i, v + i, count, c);
-    if (copy != nullptr) round_to_bf16_loop(p + i, copy + i, count);
+    copy.write(p + i, i, count);
   }
 }
 
@@ -57,7 +79,7 @@ void adamw_float(const OptimizerRange& range, const Tensor& exp_avg, const Tenso
 template <class R>
 struct TableMemory {
   R *p, *g, *m, *v;
-  Bf16* copy;
+  Copy copy;
   int64_t width;
 
   TableMemory(const OptimizerRange& table, const Tensor& exp_avg, const Tensor& exp_avg_sq, int64_t columns)
@@ -65,13 +87,11 @@ struct TableMemory {
         g(memory_of<R>(table.grad)),
         m(memory_of<R>(exp_avg)),
         v(memory_of<R>(exp_avg_sq)),
-        copy(memory_of<Bf16>(table.compute)),
+        copy(table.compute),
         width(columns) {}
 
   void write_copy(int64_t row) const {
-    if constexpr (std::is_same_v<R, float>) {
-      if (copy != nullptr) round_to_bf16_loop(p + row * width, copy + row * width, width);
-    }
+    if constexpr (std::is_same_v<R, float>) copy.write(p + row * width, row * width, width);
   }
 };
 

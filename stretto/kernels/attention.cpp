@@ -85,10 +85,24 @@ AttentionCall<T> attention_call(const AttentionResult& result, const Tensor& q, 
   return call;
 }
 
+// Widens only the keys in use.
+AttentionResult attention_of_fp16(const Tensor& q, const Tensor& k, const Tensor& v,
+                                  const AttentionSequences& sequences, const Dropout& dropout) {
+  AttentionSequences in_order = sequences;
+  in_order.key_rows = Tensor();
+  const auto keys = [&](const Tensor& all) {
+    return widen_fp16(sequences.key_rows.defined() ? all.index_select(0, sequences.key_rows) : all);
+  };
+  AttentionResult result = attention(widen_fp16(q), keys(k), keys(v), in_order, dropout);
+  result.rows = result.rows.to(at::kHalf);
+  return result;
+}
+
 }  // namespace
 
 AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v,
                           const AttentionSequences& sequences, const Dropout& dropout) {
+  if (is_fp16(q)) return attention_of_fp16(q, k, v, sequences, dropout);
   require_fit(q, k, v, sequences);
   AttentionResult result = {
       at::empty(q.sizes(), q.options()),
@@ -103,6 +117,16 @@ AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v,
 void attention_backward(const Tensor& grad, const AttentionResult& result, const Tensor& q, const Tensor& k,
                         const Tensor& v, const AttentionSequences& sequences, const Dropout& dropout,
                         const AttentionGradients& gradients) {
+  if (is_fp16(q)) {
+    const AttentionGradients wide = {at::empty(q.sizes(), at::kFloat), at::empty(k.sizes(), at::kFloat),
+                                     at::empty(v.sizes(), at::kFloat)};
+    attention_backward(widen_fp16(grad), {widen_fp16(result.rows), result.log_sum_exp}, widen_fp16(q),
+                       widen_fp16(k), widen_fp16(v), sequences, dropout, wide);
+    Tensor(gradients.q).copy_(wide.q);
+    Tensor(gradients.k).copy_(wide.k);
+    Tensor(gradients.v).copy_(wide.v);
+    return;
+  }
   if (sequences.key_rows.defined()) throw ShapeError("attention: key_rows have no backward pass");
   require_sizes("attention: gradient", grad, q.sizes());
   require_sizes("attention: gradient of q", gradients.q, q.sizes());

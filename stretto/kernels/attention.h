@@ -33,10 +33,10 @@ struct AttentionGradients {
 };
 
 // softmax(q k^T / sqrt(D)) v for each sequence and head (Vaswani et al. 2017, eq. 1), with dropout of the
-// weights. q [queries, heads, D], k and v [keys, key heads, D], fp32, fp64 or bf16 (computed in fp32), on
-// CPU. As many consecutive heads of q as heads / key heads share a head of k and v (Ainslie et al. 2023).
-// Each row is contiguous; rows may be columns of a wider tensor. Memory grows with the number of tokens, not
-// with its square.
+// weights. q [queries, heads, D], k and v [keys, key heads, D], fp32, fp64, bf16 or fp16 (both computed
+// in fp32), on CPU. As many consecutive heads of q as heads / key heads share a head of k and v (Ainslie et
+// al. 2023). Each row is contiguous; rows may be columns of a wider tensor. Memory grows with the number of
+// tokens, not with its square.
 AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v,
                           const AttentionSequences& sequences, const Dropout& dropout);
 // The gradients are written to tensors of the same shapes, which may also be columns of a wider tensor.

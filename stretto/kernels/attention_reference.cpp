@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "stretto/kernels/attention.h"
+#include "stretto/kernels/loop_types.h"
 
 namespace stretto::kernels {
 namespace {
@@ -57,6 +58,9 @@ Tensor dropout_of_weights(const Tensor& samples, const Tensor& places, int64_t h
 
 Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,
                            const AttentionSequences& sequences, const Dropout& dropout) {
+  if (is_fp16(q)) {
+    return attention_reference(widen_fp16(q), widen_fp16(k), widen_fp16(v), sequences, dropout).to(at::kHalf);
+  }
   if (sequences.key_rows.defined()) {
     AttentionSequences in_order = sequences;
     in_order.key_rows = Tensor();

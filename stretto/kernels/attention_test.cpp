@@ -237,7 +237,7 @@ TEST_P(AttentionKernel, PaddingIsIgnored) {
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, AttentionKernel,
                          ::testing::Values(Precision{at::kDouble, 1e-12}, Precision{at::kFloat, 1e-5},
-                                           Precision{at::kBFloat16, 2e-2}));
+                                           Precision{at::kBFloat16, 2e-2}, Precision{at::kHalf, 4e-3}));
 
 TEST(AttentionKernel, RefusesMismatchedShapes) {
   const Inputs good = make_inputs({2, 3}, {2, 3}, 2, 4, at::kFloat);

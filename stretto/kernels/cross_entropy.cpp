@@ -22,6 +22,7 @@ CrossEntropyCall<T> cross_entropy_call(const Tensor& logits, const Tensor& label
 }  // namespace
 
 CrossEntropy cross_entropy(const Tensor& logits, const Tensor& labels, int64_t ignored) {
+  if (is_fp16(logits)) return cross_entropy(widen_fp16(logits), labels, ignored);
   const auto type = computed_type(logits.scalar_type());
   const Tensor normaliser = at::empty({logits.size(0), 2}, type);
   double sum = 0;
@@ -36,6 +37,12 @@ CrossEntropy cross_entropy(const Tensor& logits, const Tensor& labels, int64_t i
 
 void cross_entropy_backward(double grad_sum, const Tensor& logits, const Tensor& labels, int64_t ignored,
                             const Tensor& normaliser, const Tensor& grad) {
+  if (is_fp16(logits)) {
+    const Tensor wide = widen_fp16(logits);
+    cross_entropy_backward(grad_sum, wide, labels, ignored, normaliser, wide);
+    Tensor(grad).copy_(wide);
+    return;
+  }
   require_sizes("cross_entropy: gradient", grad, logits.sizes());
   with_loop_type(logits.scalar_type(), [&](auto number) {
     using T = decltype(number);

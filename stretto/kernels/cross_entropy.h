@@ -5,7 +5,8 @@
 namespace stretto::kernels {
 
 // The sum of log(sum(exp(logits))) - logits[label] over rows whose label is not `ignored`. logits [N, C]
-// contiguous, on CPU: fp32, fp64, or bf16 (computed in fp32); labels [N] int64 in [0, C) or `ignored`.
+// contiguous, on CPU: fp32, fp64, bf16 or fp16 (both computed in fp32); labels [N] int64 in [0, C) or
+// `ignored`.
 struct CrossEntropy {
   Tensor sum;         // a scalar: fp32, fp64 for fp64
   Tensor normaliser;  // [N, 2], saved for the backward pass

@@ -40,7 +40,7 @@ TEST_P(CrossEntropyKernel, EqualsReferenceForwardAndBackward) {
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, CrossEntropyKernel,
                          ::testing::Values(Precision{at::kDouble, 1e-13}, Precision{at::kFloat, 1e-5},
-                                           Precision{at::kBFloat16, 4e-3}));
+                                           Precision{at::kBFloat16, 4e-3}, Precision{at::kHalf, 1e-3}));
 
 TEST(CrossEntropyKernel, HugeLogitsDoNotOverflow) {
   for_each_target([] {

@@ -33,7 +33,7 @@ TEST_P(EmbeddingKernel, EqualsReferenceForwardAndBackward) {
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, EmbeddingKernel,
                          ::testing::Values(Precision{at::kDouble, 1e-15}, Precision{at::kFloat, 1e-6},
-                                           Precision{at::kBFloat16, 4e-3}));
+                                           Precision{at::kBFloat16, 4e-3}, Precision{at::kHalf, 1e-3}));
 
 TEST(EmbeddingKernel, AcceptsAnEmptyBatch) {
   EXPECT_EQ(row_sum({{at::empty({0}, at::kLong), at::randn({3, 5})}}).sizes(), at::IntArrayRef({0, 5}));

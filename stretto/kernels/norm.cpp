@@ -43,9 +43,21 @@ Tensor dropped(const Tensor& x, const Dropout& dropout, const Norm& norm) {
   return x * dropout_mask({norm.samples, norm.places, 1}, x.size(1), dropout.p, dropout.key, x.scalar_type());
 }
 
+Norm widen_fp16(Norm norm) {
+  for (Tensor* operand : {&norm.bias, &norm.residual, &norm.weight, &norm.offset})
+    *operand = kernels::widen_fp16(*operand);
+  return norm;
+}
+
 }  // namespace
 
 NormResult norm_rows(const Tensor& x, const Norm& norm) {
+  if (is_fp16(x)) {
+    NormResult result = norm_rows(kernels::widen_fp16(x), widen_fp16(norm));
+    result.sum = result.sum.to(at::kHalf);
+    if (result.out.defined()) result.out = result.out.to(at::kHalf);
+    return result;
+  }
   require_fit(x, norm);
   const auto statistics = x.options().dtype(computed_type(x.scalar_type()));
   NormResult result;
@@ -62,6 +74,12 @@ NormResult norm_rows(const Tensor& x, const Norm& norm) {
 
 NormGradients norm_rows_backward(const Tensor& grad, const NormResult& result, const Norm& norm,
                                  const NormSums& sums) {
+  if (is_fp16(grad)) {
+    const NormResult wide = {{}, kernels::widen_fp16(result.sum), result.mean, result.rstd};
+    const auto [residual, x] = norm_rows_backward(kernels::widen_fp16(grad), wide, widen_fp16(norm), sums);
+    const Tensor narrow = residual.to(at::kHalf);
+    return {narrow, x.is_same(residual) ? narrow : x.to(at::kHalf)};
+  }
   require_sizes("norm: sum", result.sum, grad.sizes());
   NormGradients gradients;
   gradients.residual = norm.weight.defined() ? at::empty_like(grad) : grad;
@@ -82,6 +100,7 @@ NormGradients norm_rows_backward(const Tensor& grad, const NormResult& result, c
 }
 
 Tensor norm_rows_reference(const Tensor& x, const Norm& norm) {
+  if (is_fp16(x)) return norm_rows_reference(kernels::widen_fp16(x), widen_fp16(norm)).to(at::kHalf);
   Tensor sum = dropped(norm.bias.defined() ? x + norm.bias : x, norm.before, norm);
   if (norm.residual.defined()) sum = sum + norm.residual;
   if (!norm.weight.defined()) return sum;

@@ -23,8 +23,8 @@ struct NormResult {
   Tensor mean, rstd;  // [T] fp32 (fp64 for fp64)
 };
 
-// x [T, C]: contiguous, of the same dtype as all tensors in `norm`: fp32, fp64 or bf16 (computed in fp32), on
-// CPU. x is overwritten with the sum if anything is added to it or dropped.
+// x [T, C]: contiguous, of the same dtype as all tensors in `norm`: fp32, fp64, bf16 or fp16 (both
+// computed in fp32), on CPU. x may be overwritten with the sum.
 NormResult norm_rows(const Tensor& x, const Norm& norm);
 
 // Sums over rows of parameter gradients, in fp32 (fp64 for fp64), to which the backward pass adds.

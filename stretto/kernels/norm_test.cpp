@@ -76,7 +76,7 @@ TEST_P(NormKernel, EqualsReferenceForAnyWidthAndParts) {
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, NormKernel,
                          ::testing::Values(Precision{at::kDouble, 1e-11}, Precision{at::kFloat, 1e-5},
-                                           Precision{at::kBFloat16, 3e-2}));
+                                           Precision{at::kBFloat16, 3e-2}, Precision{at::kHalf, 8e-3}));
 
 // If nothing is added or dropped, the input is not written to.
 TEST(NormKernel, NormAloneDoesNotChangeItsInput) {

@@ -9,7 +9,7 @@ namespace stretto::kernels {
 struct OptimizerRange {
   Tensor master;   // fp32 or fp64
   Tensor grad;     // of master's dtype; zeroed by the pass that reads it
-  Tensor compute;  // bf16 copy that the model computes with, rewritten from master
+  Tensor compute;  // copy in 16 bits that the model computes with, rewritten from master
 };
 
 // Copies range.master to range.compute, if that is defined.

@@ -12,6 +12,7 @@ Tensor rotate(const Tensor& x, const Tensor& cosines, const Tensor& sines, bool 
         describe(x), describe(cosines));
   }
   require_sizes("rotary: sines", sines, cosines.sizes());
+  if (is_fp16(x)) return rotate(widen_fp16(x), cosines, sines, back).to(at::kHalf);
   const Tensor out = at::empty_like(x);
   with_loop_type(x.scalar_type(), [&](auto number) {
     using T = decltype(number);

@@ -29,7 +29,7 @@ TEST_P(RotaryKernel, EqualsReferenceForAnyPartOfAHead) {
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, RotaryKernel,
                          ::testing::Values(Precision{at::kDouble, 1e-14}, Precision{at::kFloat, 1e-6},
-                                           Precision{at::kBFloat16, 1e-2}));
+                                           Precision{at::kBFloat16, 1e-2}, Precision{at::kHalf, 2e-3}));
 
 TEST(RotaryKernel, MismatchesAreRefused) {
   const Tensor x = at::ones({3, 2, 8}), angles = at::ones({3, 4});

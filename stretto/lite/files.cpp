@@ -39,6 +39,7 @@ State Lite::state(std::optional<std::set<std::string>> stored) {
   for (lite::Model& model : session_->models) model.add_state(state);
   for (size_t i = 0; i < session_->optimizers.size(); ++i)
     session_->optimizers[i]->add_state(state, lite::numbered("optimizer", i));
+  session_->loss_scale.add_state(state);
   session_->random.add_state(state);
   if (session_->products) session_->products->add_state(state);
   return state;
@@ -87,6 +88,7 @@ std::optional<nlohmann::json> Lite::load(const std::filesystem::path& folder) {
   for (size_t i = 0; i < session_->optimizers.size(); ++i)
     session_->optimizers[i]->resume(table, lite::numbered("optimizer", i));
   resume_schedulers(table, session_->schedulers);
+  session_->loss_scale.resume(table);
   session_->random.resume(table);
   if (session_->products) session_->products->resume(table);
   const auto epochs = table.scalar("loaders").get<std::vector<int64_t>>();

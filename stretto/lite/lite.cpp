@@ -38,6 +38,7 @@ lite::Session::Session(const LiteOptions& options)
            resolve(topology_request(settings), job.group->all_gather_bytes(job.group->host())).shape),
       agreement(mesh),
       loop(mesh, agreement, job.device),
+      loss_scale(settings.precision == Precision::fp16 ? std::optional(options.loss_scale) : std::nullopt),
       random(mesh.world().rank(), mesh.world().size()) {}
 
 Lite::Lite(const LiteOptions& options) : session_(std::make_unique<lite::Session>(options)) {
@@ -60,6 +61,7 @@ int Lite::node_rank() const { return session_->job.info.group_rank; }
 int Lite::world_size() const { return session_->job.group->size(); }
 at::Device Lite::device() const { return session_->job.device; }
 const Mesh& Lite::mesh() const { return session_->mesh; }
+double Lite::loss_scale() const { return session_->loss_scale.value(); }
 lite::Loop& Lite::loop() const { return session_->loop; }
 
 void Lite::register_for_checkpointing(torch::optim::LRScheduler& scheduler) {
@@ -90,12 +92,17 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
   if (session_->models.empty()) parallel::separate_random_numbers(session_->mesh.position(Axes::sum));
 
   const nn::LayerKinds layers = nn::layer_kinds(module);
-  const bool bf16 = session_->settings.precision == Precision::bf16;
-  const bool copies = bf16 && !layers.own.empty();
+  const Precision wanted = session_->settings.precision;
+  const bool half = is_half(wanted), copies = half && !layers.own.empty();
+  if (wanted == Precision::fp16 && optimizer != nullptr && optimizer->reevaluates()) {
+    throw ConfigError(
+        "setup: {} evaluates a batch several times with one loss scale, which precision fp16 does not support; use precision bf16 or fp32",
+        optimizer->name());
+  }
   if (copies && (!layers.other.empty() || counts.torch > 0)) {
     throw ConfigError(
-        "setup: precision bf16 keeps a bf16 copy of stretto::nn layers (such as {}), which {}; use precision fp32",
-        layers.own,
+        "setup: precision {0} keeps a {0} copy of stretto::nn layers (such as {1}), which {2}; use precision fp32",
+        name_of(wanted), layers.own,
         counts.torch > 0
             ? "torch's optimizers cannot step; use one of stretto's, or"
             : fmt::format(
@@ -106,7 +113,7 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
   parallel::collect_tensors(movable);  // names the parameter in its error, unlike Module::to
   movable.to(session_->job.device);
   const bool shares = find_sharding(session_->settings.strategy).parameters == Held::sharded;
-  const Precision precision = bf16 && !copies ? Precision::fp32 : session_->settings.precision;
+  const Precision precision = half && !copies ? Precision::fp32 : wanted;
   lite::Model& model = session_->models.emplace_back(
       static_cast<size_t>(number), movable, session_->mesh,
       lite::ModelOptions{.engine = {.strategy = session_->settings.strategy,
@@ -118,11 +125,11 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
                          .skips_unused = counts.torch > 0},
       std::move(optimizer));
   session_->agreement.set_models(session_->models.size());
-  if (bf16 && !copies) session_->loop.set_autocast(at::kBFloat16);
+  if (half && !copies) session_->loop.set_autocast(compute_dtype(wanted));
 
-  std::string compute(name_of(session_->settings.precision));
-  if (bf16) compute += copies ? " (a copy of the parameters)" : " (autocast)";
-  if (bf16 && session_->job.device.is_cpu() && !nn::cpu_has_bf16())
+  std::string compute(name_of(wanted));
+  if (half) compute += copies ? " (a copy of the parameters)" : " (autocast)";
+  if (wanted == Precision::bf16 && session_->job.device.is_cpu() && !nn::cpu_has_bf16())
     compute += " on a CPU without bf16 instructions";
   log::info("{}", model.describe(compute));
   if (session_->mesh.size(Axes::sum) > 1 && parallel::has_torch_dropout(module))
@@ -153,14 +160,14 @@ lite::Model& Lite::find(const torch::nn::Module& module) {
 LiteOptimizer Lite::add_optimizer(lite::Model& model) {
   model.engine("setup");
   model.set_optimizer_number(session_->optimizers.size());
-  session_->optimizers.push_back(lite::engine_optimizer(model));
+  session_->optimizers.push_back(lite::engine_optimizer(model, session_->loss_scale));
   return LiteOptimizer(*session_->optimizers.back());
 }
 
 LiteOptimizer Lite::add_optimizer(lite::Model& model, std::shared_ptr<torch::optim::Optimizer> optimizer) {
   if (optimizer == nullptr) throw ConfigError("setup: the optimizer is a null pointer");
   model.engine("setup");
-  session_->optimizers.push_back(lite::torch_optimizer(model, std::move(optimizer)));
+  session_->optimizers.push_back(lite::torch_optimizer(model, std::move(optimizer), session_->loss_scale));
   return LiteOptimizer(*session_->optimizers.back());
 }
 
@@ -211,7 +218,8 @@ double Lite::run_backward(const Tensor& loss, double weight, std::optional<doubl
   if (session_->loop.autocast_dtype() && !autocast_was_used_ &&
       !at::autocast::is_autocast_enabled(device().type())) {
     throw Error(
-        "backward: precision is bf16, but the forward ran without autocast; loop over lite.setup(loader), or hold `auto guard = lite.autocast();` around the forward");
+        "backward: precision is {}, but the forward ran without autocast; loop over lite.setup(loader), or hold `auto guard = lite.autocast();` around the forward",
+        name_of(session_->settings.precision));
   }
   autocast_was_used_ = false;
   const bool synchronises = no_sync_ == 0;
@@ -228,6 +236,9 @@ double Lite::run_backward(const Tensor& loss, double weight, std::optional<doubl
     throw Error("backward: the loss depends on no trainable parameter of a model that was set up");
   }
   if (!others.empty()) check_other_leaves(others);
+  const bool accumulates = std::ranges::any_of(session_->models, &lite::Model::accumulates);
+  if (!accumulates) session_->scale_in_use = session_->loss_scale.value();
+  const double scale = session_->scale_in_use;
   for (lite::Model* model : parts) {
     model->extend_window(count);
     announcement.counts[model->number()] = model->window_count();
@@ -241,7 +252,11 @@ double Lite::run_backward(const Tensor& loss, double weight, std::optional<doubl
   if (synchronises) session_->agreement.announce(announcement);  // before the first gradient reduction
   for (lite::Model* model : parts) model->begin_backward(synchronises);
   try {
-    loss.backward(weight == 1 ? Tensor() : at::full_like(loss, weight), keep_graph);
+    if (session_->loss_scale.in_use()) {
+      parallel::scaled_loss(loss, weight * scale).backward({}, keep_graph);
+    } else {
+      loss.backward(weight == 1 ? Tensor() : at::full_like(loss, weight), keep_graph);
+    }
   } catch (...) {
     for (lite::Model* model : parts) model->abort_backward();
     throw;
@@ -253,7 +268,7 @@ double Lite::run_backward(const Tensor& loss, double weight, std::optional<doubl
   const lite::Agreed agreed = session_->agreement.settle();
   const double mean = agreed.loss / agreed.loss_count;
   for (lite::Model* model : parts) {
-    model->finish(agreed.counts[model->number()], agreed.has_unused, mean);
+    model->finish({agreed.counts[model->number()], scale}, agreed.has_unused, mean);
     if (agreed.buffers_changed) model->synchronise_buffers();
   }
   return mean;
@@ -288,6 +303,7 @@ double Lite::clip(lite::Model& model, const ClipOptions& options) {
   parallel::GradientView gradients = engine.gradients();
   const double norm = gradients.norm();
   if (!std::isfinite(norm)) {
+    if (session_->loss_scale.in_use()) return norm;  // step() skips these gradients
     throw Error(
         "clip_gradients: the gradient of {} is not finite: lower the learning rate, or inspect the batch",
         gradients.first_nonfinite());

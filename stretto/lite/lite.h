@@ -15,6 +15,7 @@
 #include <torch/nn/pimpl.h>
 
 #include "stretto/base/log.h"
+#include "stretto/base/precision.h"
 #include "stretto/comm/mesh.h"
 #include "stretto/lite/loader.h"
 #include "stretto/lite/optimizer.h"
@@ -84,8 +85,10 @@ struct LiteOptions {
   std::string accelerator = "auto";  // "auto" (GPUs if there are any), "cpu" or "cuda" ("gpu")
   std::string strategy = "auto";     // "ddp" ("auto"), "zero1", "zero2", "fsdp", "hsdp": see `stretto strats`
   int dp_shard = 0;  // under hsdp: ranks that together hold one copy of the model; 0: the ranks of each host
-  std::string precision = "fp32";  // "fp32" ("32-true"), "bf16" ("bf16-mixed") or "fp64" ("64-true")
-  double bucket_mb = 25;           // MiB; gradients are reduced in buckets of this size as they become ready
+  // "fp32" ("32-true"), "bf16" ("bf16-mixed"), "fp16" ("16-mixed") or "fp64" ("64-true")
+  std::string precision = "fp32";
+  LossScaleOptions loss_scale = {};  // with precision "fp16"
+  double bucket_mb = 25;  // MiB; gradients are reduced in buckets of this size as they become ready
   // Matmul library of stretto::nn's layers on CPU: "auto" (the fastest, measured once per processor and
   // cached in the user's cache folder), "aten", "onednn", "mkl" or "stretto".
   std::string products = "auto";
@@ -225,11 +228,16 @@ class Lite {
   int64_t sample_count() const { return loop().share() ? loop().share()->count : 0; }
 
   // Clips the gradients of a model; call it between backward and step. Returns their L2 norm before clipping.
-  // Throws Error naming the parameter if the norm is not finite.
+  // Throws Error naming the parameter if the norm is not finite; in fp16 it returns that norm, and the step
+  // is skipped.
   template <class M>
   double clip_gradients(const M& model, const ClipOptions& options) {
     return clip(find(lite::module_of(model)), options);
   }
+
+  // The loss scale of the next backward; 1 unless the precision is fp16. Gradients are unscaled after
+  // backward; an overflow is found by the optimizer's step, which is then skipped and lowers the scale.
+  double loss_scale() const;
 
   // Enables autocast to the run's precision for the lifetime of the guard; in a loop over a loader that was
   // set up it is enabled already. Does nothing in fp32 and fp64.

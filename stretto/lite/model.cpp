@@ -1,6 +1,7 @@
 #include "stretto/lite/model.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
@@ -148,16 +149,18 @@ void Model::extend_window(std::optional<double> count) {
   if (count) window_.count = window_.count.value_or(0) + *count;
 }
 
-void Model::finish(double count, bool has_unused, double loss) {
+void Model::finish(const Divisors& divisors, bool has_unused, double loss) {
   last_loss_ = loss;
   engine_->finish();
   Tensor grad = engine_->gradients().held();
   if (window_.count) {
-    if (count <= 0) {
-      throw DataError("backward: the losses of all ranks count {} samples; expected more than 0", count);
+    if (divisors.count <= 0) {
+      throw DataError("backward: the losses of all ranks count {} samples; expected more than 0",
+                      divisors.count);
     }
-    if (count != 1) grad.div_(count);
+    if (divisors.count != 1) grad.div_(divisors.count);
   }
+  if (divisors.scale != 1) grad.div_(divisors.scale);
   if (held_.defined()) grad.add_(held_);
   held_ = Tensor();
   window_ = {};
@@ -184,6 +187,8 @@ void Model::drop_unused() {
 bool Model::has_unused() const {
   return options_.skips_unused && std::ranges::any_of(used_, [](uint8_t used) { return used == 0; });
 }
+
+bool Model::overflowed() const { return !std::isfinite(engine_->gradients().norm()); }
 
 void Model::zero_grad() {
   engine_->gradients().restore_dropped();

@@ -16,6 +16,12 @@ namespace stretto::lite {
 // with one model names its tensors as `stretto train` does.
 std::string numbered(const char* what, size_t number);
 
+// What the sums of gradients are divided by.
+struct Divisors {
+  double count = 0;  // of losses that are sums, over all ranks; unused for means
+  double scale = 1;  // the loss scale
+};
+
 struct ModelOptions {
   parallel::EngineOptions engine;
   bool skips_unused = false;  // its optimizers skip parameters without a gradient (torch::optim)
@@ -52,16 +58,19 @@ class Model {
   void begin_backward(bool synchronises);
   void end_backward(bool synchronises);
   void abort_backward();  // call after an exception: zeroes the gradients
-  // Completes a synchronising backward. `count`: the divisor of the sums, over all ranks; `loss`: the global
-  // mean.
-  void finish(double count, bool has_unused, double loss);
+  // Completes a synchronising backward. `loss`: the global mean.
+  void finish(const Divisors& divisors, bool has_unused, double loss);
 
+  // Whether there are gradients since the last synchronising backward.
+  bool accumulates() const { return window_.open; }
   // The sum of counts since the last synchronising backward.
   double window_count() const { return window_.count.value_or(0); }
   bool has_unused() const;
 
   // --- between backwards
 
+  // Whether a gradient is NaN or infinite, which fp16 allows. Collective.
+  bool overflowed() const;
   bool is_clean() const { return !window_.open && !reduced_; }  // gradients are zeros
   double last_loss() const { return last_loss_; }
   void zero_grad();

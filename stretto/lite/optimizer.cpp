@@ -4,6 +4,7 @@
 #include <set>
 
 #include "stretto/base/error.h"
+#include "stretto/base/log.h"
 #include "stretto/lite/optimizer_backend.h"
 #include "stretto/lite/torch_state.h"
 #include "stretto/tensor/autocast.h"
@@ -11,19 +12,39 @@
 namespace stretto::lite {
 namespace {
 
+// Whether the step must be skipped. Updates the scale.
+bool skips(const Model& model, parallel::LossScale& scale) {
+  if (!scale.in_use()) return false;
+  if (!model.overflowed()) {
+    scale.count_finite();
+    return false;
+  }
+  const double before = scale.value();
+  scale.count_overflow();
+  log::info(
+      "the gradients of model {} overflowed at loss scale {:g}; the step is skipped, the next one has {:g}",
+      model.number(), before, scale.value());
+  return true;
+}
+
 class EngineOptimizer : public OptimizerBackend {
  public:
-  explicit EngineOptimizer(Model& model)
-      : model_(model), engine_(*model.engine()), lr_(engine_.facts().base_rates.lr) {}
+  EngineOptimizer(Model& model, parallel::LossScale& scale)
+      : model_(model), engine_(*model.engine()), scale_(scale), lr_(engine_.facts().base_rates.lr) {}
 
   void zero_grad() override {
     if (!model_.is_clean()) model_.zero_grad();
   }
-  void step() override {
+  bool step() override {
     model_.require_gradients(engine_.facts().optimizer + ": step");
+    if (skips(model_, scale_)) {
+      model_.zero_grad();
+      return false;
+    }
     engine_.step({.rates = {.lr = lr_}});
     model_.gradients_were_zeroed();
     forget_casts();
+    return true;
   }
   Tensor step(const std::function<Tensor()>& closure) override {
     const Tensor loss = closure();
@@ -63,13 +84,14 @@ class EngineOptimizer : public OptimizerBackend {
 
   Model& model_;
   parallel::Engine& engine_;
+  parallel::LossScale& scale_;
   double lr_;
 };
 
 class TorchOptimizer : public OptimizerBackend {
  public:
-  TorchOptimizer(Model& model, std::shared_ptr<torch::optim::Optimizer> optimizer)
-      : model_(model), optimizer_(std::move(optimizer)) {
+  TorchOptimizer(Model& model, std::shared_ptr<torch::optim::Optimizer> optimizer, parallel::LossScale& scale)
+      : model_(model), optimizer_(std::move(optimizer)), scale_(scale) {
     std::map<const void*, size_t> places;
     for (size_t i = 0; i < parameters().size(); ++i) places[parameters()[i].tensor.unsafeGetTensorImpl()] = i;
     for (const auto& group : optimizer_->param_groups()) {
@@ -89,12 +111,18 @@ class TorchOptimizer : public OptimizerBackend {
   void zero_grad() override {
     indices_.size() == parameters().size() ? model_.zero_grad() : model_.zero_grad(indices_);
   }
-  void step() override {
+  bool step() override {
     model_.require_gradients("step");
+    if (skips(model_, scale_)) return false;
     optimizer_->step();
     forget_casts();
+    return true;
   }
   Tensor step(const std::function<Tensor()>& closure) override {
+    if (scale_.in_use()) {
+      throw Error(
+          "step: a closure evaluates a batch several times with one loss scale, which precision fp16 does not support; call backward and step(), or use precision bf16");
+    }
     const Tensor loss = optimizer_->step([&] {
       forget_casts();  // the optimizer has changed the parameters
       closure();
@@ -122,18 +150,20 @@ class TorchOptimizer : public OptimizerBackend {
 
   Model& model_;
   std::shared_ptr<torch::optim::Optimizer> optimizer_;
+  parallel::LossScale& scale_;
   std::set<size_t> indices_;  // the parameters it steps, by their index in parameters()
 };
 
 }  // namespace
 
-std::unique_ptr<OptimizerBackend> engine_optimizer(Model& model) {
-  return std::make_unique<EngineOptimizer>(model);
+std::unique_ptr<OptimizerBackend> engine_optimizer(Model& model, parallel::LossScale& scale) {
+  return std::make_unique<EngineOptimizer>(model, scale);
 }
 
 std::unique_ptr<OptimizerBackend> torch_optimizer(Model& model,
-                                                  std::shared_ptr<torch::optim::Optimizer> optimizer) {
-  return std::make_unique<TorchOptimizer>(model, std::move(optimizer));
+                                                  std::shared_ptr<torch::optim::Optimizer> optimizer,
+                                                  parallel::LossScale& scale) {
+  return std::make_unique<TorchOptimizer>(model, std::move(optimizer), scale);
 }
 
 }  // namespace stretto::lite
@@ -141,7 +171,7 @@ std::unique_ptr<OptimizerBackend> torch_optimizer(Model& model,
 namespace stretto {
 
 void LiteOptimizer::zero_grad() { backend_->zero_grad(); }
-void LiteOptimizer::step() { backend_->step(); }
+bool LiteOptimizer::step() { return backend_->step(); }
 Tensor LiteOptimizer::step(const std::function<Tensor()>& closure) { return backend_->step(closure); }
 double LiteOptimizer::lr() const { return backend_->lr(); }
 void LiteOptimizer::set_lr(double lr) { backend_->set_lr(lr); }

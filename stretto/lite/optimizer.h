@@ -26,9 +26,10 @@ class LiteOptimizer {
   // Zeroes the gradients. stretto's own optimizers also do so after each step.
   void zero_grad();
 
-  // One optimizer step. Throws Error if there are no gradients, or if they were accumulated under
-  // no_backward_sync and not reduced over ranks.
-  void step();
+  // One optimizer step. Returns false if it was skipped, in precision fp16, because a gradient of the model
+  // overflowed; a schedule should not advance then. Throws Error if there are no gradients, or if they were
+  // accumulated under no_backward_sync and not reduced over ranks.
+  bool step();
 
   // A step of an optimizer that evaluates the loss itself (torch::optim::LBFGS): `closure` zeroes gradients,
   // calls Lite::backward and returns the loss, a scalar. The optimizer sees the mean loss over all ranks,

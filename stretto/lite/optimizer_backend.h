@@ -8,6 +8,7 @@
 #include <torch/optim/optimizer.h>
 
 #include "stretto/lite/model.h"
+#include "stretto/parallel/loss_scale.h"
 #include "stretto/tensor/state.h"
 
 namespace stretto::lite {
@@ -18,7 +19,7 @@ class OptimizerBackend {
  public:
   virtual ~OptimizerBackend() = default;
   virtual void zero_grad() = 0;
-  virtual void step() = 0;
+  virtual bool step() = 0;  // false: it was skipped, because the gradients overflowed
   virtual Tensor step(const std::function<Tensor()>& closure) = 0;
   virtual double lr() const = 0;
   virtual void set_lr(double lr) = 0;
@@ -29,12 +30,14 @@ class OptimizerBackend {
   virtual void resume(const State& state, const std::string& prefix) = 0;
 };
 
-// The optimizer of the model's engine.
-std::unique_ptr<OptimizerBackend> engine_optimizer(Model& model);
+// The optimizer of the model's engine. Both kinds skip steps whose gradients overflowed, if `scale` is in
+// use, and update it after each step.
+std::unique_ptr<OptimizerBackend> engine_optimizer(Model& model, parallel::LossScale& scale);
 
 // Wraps a torch optimizer, which the caller may own. Throws ConfigError if it steps a tensor that is not a
 // parameter of the model.
 std::unique_ptr<OptimizerBackend> torch_optimizer(Model& model,
-                                                  std::shared_ptr<torch::optim::Optimizer> optimizer);
+                                                  std::shared_ptr<torch::optim::Optimizer> optimizer,
+                                                  parallel::LossScale& scale);
 
 }  // namespace stretto::lite

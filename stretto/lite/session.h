@@ -14,6 +14,7 @@
 #include "stretto/lite/model.h"
 #include "stretto/lite/optimizer_backend.h"
 #include "stretto/lite/ranks.h"
+#include "stretto/parallel/loss_scale.h"
 #include "stretto/parallel/matmul_libraries.h"
 #include "stretto/parallel/random_state.h"
 
@@ -33,6 +34,10 @@ struct Session {
   std::vector<std::unique_ptr<OptimizerBackend>> optimizers;
   std::vector<torch::optim::LRScheduler*> schedulers;  // the caller's
   std::map<std::filesystem::path, std::unique_ptr<checkpoint::Writer>> writers;
+  parallel::LossScale loss_scale;
+  // That of the gradients since the last synchronising backward, which a step of another model must not
+  // change.
+  double scale_in_use = 1;
   parallel::RandomState random;
   std::unique_ptr<parallel::MatmulLibraries> products;  // of the first model with stretto::nn layers, on CPU
 };

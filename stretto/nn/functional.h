@@ -22,8 +22,9 @@ struct Affine {
   bool transposed = false;  // weight is [in, out], as in Hugging Face's Conv1D
 };
 
-// y = x W^T + b. x [T, in], weight and bias of the same float type; returns [T, out]. On CPUs without bf16
-// instructions a bf16 matmul is computed in fp32 and rounded, which gives the same result faster.
+// y = x W^T + b. x [T, in], weight and bias of the same float type; returns [T, out]. On CPUs an fp16 matmul,
+// and a bf16 one without bf16 instructions, is computed in fp32 and rounded, which gives the same result
+// faster.
 Tensor linear(const Tensor& x, const Affine& map);
 
 // Several linear maps of the same x [T, in]: one [T, out] for each. Their gradients of x are accumulated in

@@ -17,8 +17,9 @@ bool cpu_has_bf16() {
 }
 
 Tensor operand(const Tensor& x) {
-  const bool wider = x.scalar_type() == at::kBFloat16 && x.device().is_cpu() && !cpu_has_bf16();
-  return wider ? x.to(at::kFloat) : x;
+  const auto dtype = x.scalar_type();
+  const bool wider = dtype == at::kHalf || (dtype == at::kBFloat16 && !cpu_has_bf16());
+  return wider && x.device().is_cpu() ? x.to(at::kFloat) : x;
 }
 
 Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias) {

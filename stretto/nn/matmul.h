@@ -7,8 +7,8 @@ namespace stretto::nn {
 // The three matmuls of a linear map y = x W^T, all of one float dtype, by the libraries in use
 // (kernels/matmul/matmul.h).
 
-// Converts `x` to the dtype of the matmul: fp32 for bf16 on CPUs without bf16 instructions (equal after
-// rounding, and much faster), else its own. Reuse the result if x is used in several matmuls.
+// Converts `x` to the dtype of the matmul: on CPUs fp32 for fp16, and for bf16 without bf16 instructions
+// (equal after rounding, and much faster), else its own. Reuse the result if x is used in several matmuls.
 Tensor operand(const Tensor& x);
 
 // x W^T + bias [T, out], of W's dtype. x [T, in] is an operand, weight [out, in] and bias [out] (or

@@ -44,12 +44,12 @@ Recurrent::Recurrent(const RecurrentOptions& options) : options_(options) {
   }
 }
 
-// Computes bf16 in fp32, also under autocast: torch has no faster bf16 cells on CPU, and states of long
-// sequences would lose precision.
+// Computes bf16 and fp16 in fp32, also under autocast: torch has no faster 16-bit cells on CPU, and states of
+// long sequences would lose precision.
 Recurrent::States Recurrent::run(int64_t layer, const Tensor& steps, const StepOrder& order) const {
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  const bool narrow = steps.scalar_type() == at::kBFloat16;
-  const auto wide = [&](const Tensor& x) { return x.scalar_type() == at::kBFloat16 ? x.to(at::kFloat) : x; };
+  const at::ScalarType type = steps.scalar_type();
+  const auto wide = [&](const Tensor& x) { return x.element_size() == 2 ? x.to(at::kFloat) : x; };
   std::vector<Tensor> weights;
   for (const Tensor& parameter : parameters_of_layer_[static_cast<size_t>(layer)])
     weights.push_back(wide(parameter));
@@ -64,8 +64,7 @@ Recurrent::States Recurrent::run(int64_t layer, const Tensor& steps, const StepO
     std::tie(rows, last) =
         at::gru(x, order.batch_sizes, zeros, weights, true, 1, 0.0, trains, options_.bidirectional);
   }
-  const auto back = [&](const Tensor& y) { return narrow ? y.to(at::kBFloat16) : y; };
-  return {back(rows), back(last)};
+  return {rows.to(type), last.to(type)};
 }
 
 Tensor Recurrent::forward(const Tensor& x, const PackedLayout& layout, const Context& context) const {

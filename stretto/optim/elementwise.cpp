@@ -1,8 +1,11 @@
 #include "stretto/optim/elementwise.h"
 
+#include <algorithm>
+
 #include "stretto/base/error.h"
 #include "stretto/optim/lazy_rows.h"
 #include "stretto/optim/parameter_piece.h"
+#include "stretto/tensor/file_memory.h"
 #include "stretto/tensor/memory.h"
 
 namespace stretto::optim {
@@ -35,15 +38,16 @@ void ElementwiseOptimizer::make_state(const Allocator& allocator) {
   lazy_rows_ = std::make_unique<LazyRows>(row_rule(), rows);
 }
 
-// Neighbours with the same settings become one range; the padding between them is stepped with them.
+// Neighbours with the same settings become one range; the padding between them is stepped with them. Larger
+// gaps have parameters of another optimizer.
 void ElementwiseOptimizer::make_ranges() {
   const bool lazy = steps_rows() && buffers().master.device().is_cpu();
   const ParameterPiece* open = nullptr;  // the first piece of the range that is being extended
   int64_t end = 0;
   for (const ParameterPiece& piece : pieces()) {
     const bool is_table = lazy && piece.row_width > 0;
-    const bool joins = open != nullptr && !is_table && open->weight_decay == piece.weight_decay &&
-                       open->lr_factor == piece.lr_factor;
+    const bool joins = open != nullptr && !is_table && piece.begin - end <= most_padding &&
+                       open->weight_decay == piece.weight_decay && open->lr_factor == piece.lr_factor;
     if (open != nullptr && !joins) add_range(open->begin, end, *open, ranges_);
     if (!joins) open = is_table ? nullptr : &piece;
     if (is_table) add_range(piece.begin, piece.end, piece, tables_);
@@ -54,9 +58,23 @@ void ElementwiseOptimizer::make_ranges() {
 
 void ElementwiseOptimizer::add_range(int64_t begin, int64_t end, const ParameterPiece& piece,
                                      std::vector<Range>& ranges) const {
-  Range range = {slice(buffers(), begin, end), {}, piece.weight_decay, piece.lr_factor, piece.row_width};
-  for (const Tensor& state : state_) range.state.push_back(state.slice(0, begin, end));
-  ranges.push_back(std::move(range));
+  const int64_t most = in_files() > 0 && &ranges == &ranges_ ? in_files() : end - begin;
+  for (int64_t first = begin; first < end; first += most) {
+    const int64_t last = std::min(end, first + most);
+    Range range = {slice(buffers(), first, last), {}, piece.weight_decay, piece.lr_factor, piece.row_width};
+    for (const Tensor& state : state_) range.state.push_back(state.slice(0, first, last));
+    ranges.push_back(std::move(range));
+  }
+}
+
+// State in files is in memory for the range that is stepped and for the next one only.
+void ElementwiseOptimizer::step_ranges(const StepRates& rates, double grad_scale, int64_t step) {
+  for (size_t i = 0; i < ranges_.size(); ++i) {
+    const Range& range = ranges_[i];
+    if (in_files() > 0 && i + 1 < ranges_.size()) std::ranges::for_each(ranges_[i + 1].state, read_ahead);
+    step_range(range, with_factor(rates, range.lr_factor), grad_scale, step);
+    if (in_files() > 0) std::ranges::for_each(range.state, leave_to_file);
+  }
 }
 
 void ElementwiseOptimizer::update(const StepRates& rates, double grad_scale, int64_t step,
@@ -71,7 +89,7 @@ void ElementwiseOptimizer::update(const StepRates& rates, double grad_scale, int
       step_range(table, with_factor(rates, table.lr_factor), grad_scale, step);
     lazy_rows_->stepped_all(step);
   }
-  for (const Range& range : ranges_) step_range(range, with_factor(rates, range.lr_factor), grad_scale, step);
+  step_ranges(rates, grad_scale, step);
   end_step(rates);
 }
 

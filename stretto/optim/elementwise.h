@@ -51,6 +51,7 @@ class ElementwiseOptimizer : public Optimizer {
   void add_piece_state(State& state, const std::string& prefix, const ParameterPiece& piece) const final;
   void on_resume() final;
   void make_ranges();
+  void step_ranges(const StepRates& rates, double grad_scale, int64_t step);
   void add_range(int64_t begin, int64_t end, const ParameterPiece& piece, std::vector<Range>& ranges) const;
 
   std::vector<Tensor> state_;

@@ -67,9 +67,9 @@ class Muon : public Optimizer {
     Tensor master = part.master.view(shape), buffer = average.view(shape);
     const Tensor grad = Tensor(part.grad).mul_(grad_scale).view(shape);
     buffer.lerp_(grad, 1 - momentum);
-    const Tensor direction =
-        orthogonalized(options_.nesterov ? grad.lerp(buffer, momentum) : buffer,
-                       (part.compute.defined() ? part.compute : part.master).scalar_type());
+    const bool bf16 = part.compute.defined() && part.compute.scalar_type() == at::kBFloat16;
+    const Tensor direction = orthogonalized(options_.nesterov ? grad.lerp(buffer, momentum) : buffer,
+                                            (bf16 ? part.compute : part.master).scalar_type());
     if (weight_decay != 0) master.mul_(1 - lr * weight_decay);
     master.add_(direction, -lr * lr_factor_of(shape));
     Tensor(part.grad).zero_();

@@ -39,10 +39,12 @@ Entry piece_entry(std::string name, const ParameterPiece& piece, const Tensor& d
 Optimizer::Optimizer(const StepRates& base) : base_(base) {}
 Optimizer::~Optimizer() = default;
 
-void Optimizer::bind(const Buffers& buffers, std::vector<ParameterPiece> pieces, const Allocator& allocator) {
+void Optimizer::bind(const Buffers& buffers, std::vector<ParameterPiece> pieces, const Allocator& allocator,
+                     int64_t in_files) {
   if (buffers_.master.defined()) throw Error("{}: bound twice", name());
   buffers_ = buffers;
   pieces_ = std::move(pieces);
+  in_files_ = in_files;
   check_pieces();
   make_state(allocator);
 }

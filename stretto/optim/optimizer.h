@@ -16,7 +16,7 @@ namespace stretto::optim {
 struct Buffers {
   Tensor master;   // [N] fp32 or fp64
   Tensor grad;     // [N] of master's dtype; zeroed by each step
-  Tensor compute;  // [N] bf16, rewritten by each step
+  Tensor compute;  // [N] bf16 or fp16, rewritten by each step
 };
 
 // The granularity at which an optimizer can be sharded: a rank may have any elements, or needs whole rows,
@@ -48,10 +48,13 @@ class Optimizer {
   virtual Placement placement() const { return Placement::flat; }
 
   // Sets the memory to update, and allocates the state of the owned pieces. Call it once, before the first
-  // step. Pieces are in the order of the buffers and do not overlap; elements between two pieces are padding:
-  // zeros with zero gradients, which steps may skip. Throws Error if a piece lies outside of the buffers or
-  // is smaller than placement() requires.
-  void bind(const Buffers& buffers, std::vector<ParameterPiece> pieces, const Allocator& allocator);
+  // step. Pieces are in the order of the buffers and do not overlap. Up to most_padding elements between two
+  // pieces are padding: zeros with zero gradients, which steps may skip. More elements belong to another
+  // optimizer. `in_files`: > 0 if the allocator's memory is in files (tensor/file_memory.h); an elementwise
+  // rule then updates so many elements at a time. Throws Error if a piece lies outside of the buffers or is
+  // smaller than placement() requires.
+  void bind(const Buffers& buffers, std::vector<ParameterPiece> pieces, const Allocator& allocator,
+            int64_t in_files = 0);
 
   // Takes one step with gradients multiplied by `grad_scale` (1 / global count, clipping). Zeroes the
   // gradients.
@@ -115,6 +118,7 @@ class Optimizer {
   virtual void resume_parts(const State& /*state*/, const std::string& /*prefix*/) {}
 
   const Buffers& buffers() const { return buffers_; }
+  int64_t in_files() const { return in_files_; }  // see bind()
   const std::vector<ParameterPiece>& pieces() const { return pieces_; }
 
  private:
@@ -123,6 +127,7 @@ class Optimizer {
 
   StepRates base_;
   int64_t steps_done_ = 0;
+  int64_t in_files_ = 0;
   Buffers buffers_;
   std::vector<ParameterPiece> pieces_;
 };

@@ -7,6 +7,9 @@
 
 namespace stretto::optim {
 
+// The most elements of padding between two neighbouring parameters.
+constexpr int64_t most_padding = 15;
+
 // The part of one parameter that this rank owns.
 struct ParameterPiece {
   std::string name;

@@ -8,7 +8,7 @@
 namespace stretto::parallel {
 namespace {
 
-constexpr int64_t alignment = 16;  // elements: 64 bytes of fp32, a cache line
+constexpr int64_t alignment = optim::most_padding + 1;  // elements: 64 bytes of fp32, a cache line
 
 int64_t round_up(int64_t elements, int64_t multiple) {
   return (elements + multiple - 1) / multiple * multiple;

@@ -61,16 +61,20 @@ void Engine::step(const StepInput& input) {
       engine.ranks.shard.barrier();  // others may still compute with them
     engine.optimizer->step(input.rates, input.grad_scale, engine.reducer.touched_rows());
   }
-  follow_step();
+  follow_step(input.averages);
 }
 
-void Engine::follow_step() {
+void Engine::average_weights(int64_t step) {
+  EngineParts& engine = *parts_;
+  if (!engine.average) return;
+  engine.catch_up();
+  engine.average->update(step);
+}
+
+void Engine::follow_step(bool averages) {
   EngineParts& engine = *parts_;
   engine.reducer.gradients_were_zeroed();
-  if (engine.average) {
-    engine.catch_up();
-    engine.average->update(steps_done());
-  }
+  if (averages) average_weights(steps_done());
   engine.offload_state();
   Arena& arena = engine.arena;
   if (arena.shards().size() == 1) return;

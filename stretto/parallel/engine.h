@@ -23,6 +23,7 @@ namespace stretto::parallel {
 struct StepInput {
   optim::StepRates rates;
   double grad_scale = 1;  // multiplies the gradients: 1 / global count, clipping
+  bool averages = true;   // updates the average of the weights; if false, call average_weights()
   // Used by optimizers that reevaluate() their batch: the mean loss that the gradients belong to, and a
   // function that repeats forward, backward and finish(), and zeroes nothing.
   double loss = 0;
@@ -79,6 +80,8 @@ class Engine {
   // they are shared. Collective if the strategy shards. Throws Error naming a parameter that was replaced, or
   // whose gradient was. REQUIRES: an optimizer.
   void step(const StepInput& input);
+  // Updates the average of the weights, if there is one. `step`: 1 is the first.
+  void average_weights(int64_t step);
   // Counts a step without updating parameters; zeroes the gradients. Throws like step().
   void skip_step();
   int64_t steps_done() const;  // REQUIRES: an optimizer
@@ -104,7 +107,7 @@ class Engine {
   const EngineFacts& facts() const;
 
  private:
-  void follow_step();
+  void follow_step(bool averages);
 
   std::unique_ptr<EngineParts> parts_;
 };

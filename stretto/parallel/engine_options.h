@@ -38,9 +38,11 @@ struct EngineOptions {
   // If parameters are gathered: Sharding::reshard_after_forward.
   bool reshard_after_forward = true;
   int64_t min_unit_elements = 0;  // blocks with fewer parameters are not units (collect_tensors)
-  // A folder: the optimizer's state is in files there (tensor/file_memory.h), and in memory during the step
-  // only. "": in memory.
+  // A folder: the optimizer's state is in files there (tensor/file_memory.h). A step of an elementwise rule
+  // reads and writes so many of its elements at a time; others have all of it in memory during the step. "":
+  // in memory.
   std::filesystem::path offload_optimizer = {};
+  int64_t offloaded_at_once = int64_t{1} << 22;
   OptionNames names = {};
 };
 

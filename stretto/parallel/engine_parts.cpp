@@ -154,7 +154,8 @@ EngineParts::EngineParts(torch::nn::Module& module, const Mesh& mesh, const Engi
 }
 
 void EngineParts::bind_optimizer() {
-  optimizer->bind(arena.owned_buffers(), arena.owned_pieces(), optimizer_memory());
+  optimizer->bind(arena.owned_buffers(), arena.owned_pieces(), optimizer_memory(),
+                  options.offload_optimizer.empty() ? 0 : options.offloaded_at_once);
   offload_state();
   if (options.average) average.emplace(*options.average, arena.owned_buffers().master, arena.owned_pieces());
   if (arena.shards().size() > 1) return;

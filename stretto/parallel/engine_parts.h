@@ -52,6 +52,7 @@ struct EngineParts {
   std::optional<GatheredUnits> units;  // if parameters are sharded and not shared
   Reducer reducer;
   std::optional<WeightAverage> average;
+  Tensor gradients_aside;                      // as long as the gradients' buffer; see GradientView
   std::vector<Tensor> offloaded;               // the optimizer's state that is in files
   std::vector<int64_t> synchronised_versions;  // of the buffers after the last synchronisation
 

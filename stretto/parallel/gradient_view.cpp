@@ -3,8 +3,25 @@
 #include <cmath>
 
 #include "stretto/parallel/engine_parts.h"
+#include "stretto/tensor/memory.h"
 
 namespace stretto::parallel {
+namespace {
+
+// Calls `use` with the gradients that this rank has, and those set aside, of each parameter.
+template <class Use>
+void each_aside(EngineParts& engine, const std::function<bool(size_t parameter)>& which, const Use& use) {
+  const Arena& arena = engine.arena;
+  const Range& kept = arena.gradient_range();
+  for (size_t i = 0; i < arena.parameters().size(); ++i) {
+    const Range part = kept & Range{arena.parameters()[i].begin, arena.parameters()[i].end};
+    if (part.size() == 0 || !which(i)) continue;
+    use(arena.gradients(part),
+        engine.gradients_aside.slice(0, part.begin - kept.begin, part.end - kept.begin));
+  }
+}
+
+}  // namespace
 
 double GradientView::norm() const {
   double squares = engine_->reducer.sum_of_squares();
@@ -51,6 +68,22 @@ void GradientView::clear(const std::function<bool(size_t)>& which) {
   for (size_t i = 0; i < engine_->arena.parameters().size(); ++i) {
     if (which(i)) engine_->reducer.zero_gradient(i);
   }
+}
+
+void GradientView::set_aside(const std::function<bool(size_t)>& which) {
+  const Tensor& gradients = engine_->arena.buffers().grad;
+  if (!engine_->gradients_aside.defined())
+    engine_->gradients_aside = plain_memory()(gradients.numel(), gradients.scalar_type(), gradients.device());
+  each_aside(*engine_, which, [](const Tensor& own, const Tensor& aside) { Tensor(aside).add_(own); });
+  clear();
+}
+
+void GradientView::restore(const std::function<bool(size_t)>& which) {
+  if (!engine_->gradients_aside.defined()) return;
+  each_aside(*engine_, which, [](const Tensor& own, const Tensor& aside) {
+    Tensor(own).add_(aside);
+    Tensor(aside).zero_();
+  });
 }
 
 size_t GradientView::restore_dropped() { return engine_->arena.rebind_dropped_gradients(); }

@@ -33,6 +33,12 @@ class GradientView {
   // EngineFacts::tensors, returns true; on every rank.
   void clear(const std::function<bool(size_t parameter)>& which);
 
+  // Adds the gradients of the parameters for which `which` returns true to those that are set aside for them,
+  // and zeroes all gradients. REQUIRES: no sparse tables (EngineOptions::lazy_rows).
+  void set_aside(const std::function<bool(size_t parameter)>& which);
+  // Adds those that are set aside for these parameters to the gradients; none are set aside for them then.
+  void restore(const std::function<bool(size_t parameter)>& which);
+
   // Replaces gradients that were dropped (zero_grad() of a module, with its default) by zeros. Returns their
   // number, or the number of all parameters if every gradient that had memory was dropped. Throws Error
   // naming a parameter that was replaced.

@@ -27,6 +27,7 @@ Strategy parse_agreed_strategy(const std::string& name, const OptionLabels& labe
   }
   strategy.kind = launched->kind;
   if (launched->precision) strategy.precision = launched->precision;
+  strategy.optimizer_in_files |= launched->optimizer_in_files;
   return strategy;
 }
 
@@ -42,7 +43,8 @@ ComputeOptions parse_compute_options(const ComputeNames& names, const OptionLabe
   }
   return {.strategy = strategy.kind,
           .precision = strategy.precision.value_or(precision),
-          .products = labelled(labels, "products", [&] { return parse_enum<Products>(names.products); })};
+          .products = labelled(labels, "products", [&] { return parse_enum<Products>(names.products); }),
+          .optimizer_in_files = strategy.optimizer_in_files};
 }
 
 }  // namespace stretto

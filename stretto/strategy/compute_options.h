@@ -20,6 +20,7 @@ struct ComputeOptions {
   std::string strategy = "ddp";  // a row of strategy/sharding.h
   Precision precision = Precision::fp32;
   Products products = Products::automatic;
+  bool optimizer_in_files = false;  // named by the strategy
 };
 
 // These options as a user writes them in a recipe or in LiteOptions.

@@ -38,12 +38,11 @@ TEST_F(ComputeOptionsTest, NamesOfOtherToolsAreRead) {
 
 TEST_F(ComputeOptionsTest, MessagesBeginWithTheOption) {
   refuses({.precision = "bf61"}, {},
-          "precision = \"bf61\" is not one of fp32, bf16, fp64; did you mean \"bf16\"?");
+          "precision = \"bf61\" is not one of fp32, bf16, fp16, fp64; did you mean \"bf16\"?");
   refuses({.products = "onedn"}, {},
           "products = \"onedn\" is not one of auto, aten, onednn, mkl, stretto; did you mean \"onednn\"?");
-  refuses({.strategy = "ddp-fp16"}, {},
-          "strategy = \"ddp-fp16\": fp16 requires loss scaling, which this version does not support; use "
-          "ddp-bf16");
+  refuses({.strategy = "ddp-fp8"}, {},
+          "strategy = \"ddp-fp8\": fp8 requires GPUs with fp8 instructions; use ddp-bf16");
 }
 
 TEST_F(ComputeOptionsTest, TheStrategysPrecisionReplacesADefaultAndContradictsAnother) {

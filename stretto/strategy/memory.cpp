@@ -34,7 +34,7 @@ Unwritten unwritten_of(const ModelSizes& sizes, const ShardGroup& group) {
 int64_t ModelSizes::elements() const { return std::reduce(units.begin(), units.end(), int64_t{0}); }
 
 ElementBytes bytes_of(Precision precision) {
-  return {.master = precision == Precision::fp64 ? 8 : 4, .compute = precision == Precision::bf16 ? 2 : 0};
+  return {.master = precision == Precision::fp64 ? 8 : 4, .compute = is_half(precision) ? 2 : 0};
 }
 
 ShardGroup shard_group(const Sharding& row, const JobShape& job) {

@@ -67,31 +67,28 @@ std::optional<std::string> find_kind(std::string_view name) {
 Strategy parse_rest(std::string_view name, const std::string& kind, std::vector<std::string_view> words) {
   Strategy strategy = {.kind = kind, .precision = std::nullopt};
   if (!words.empty() && !is_offload(words[0])) {
-    if (words[0] == "fp16" || words[0] == "fp8") {
-      throw ConfigError("\"{}\": {} requires loss scaling, which this version does not support; use {}-bf16",
-                        name, words[0], kind);
-    }
+    if (words[0] == "fp8")
+      throw ConfigError("\"{}\": fp8 requires GPUs with fp8 instructions; use {}-bf16", name, kind);
     strategy.precision = find_enum<Precision>(words[0]);
     if (!strategy.precision) refuse(name);
     words.erase(words.begin());
   }
-  const bool may_offload = name.starts_with("deepspeed") || name.starts_with("fsdp");
+  const bool may_offload =
+      name.starts_with("deepspeed") || name.starts_with("fsdp") || (words.size() == 1 && words[0] == "nvme");
   if (words.size() > 2 || (!words.empty() && !may_offload)) {
-    throw ConfigError("\"{}\": only a precision may follow {}; available: {}", name, kind,
+    throw ConfigError("\"{}\": only a precision, and nvme after it, may follow {}; available: {}", name, kind,
                       fmt::join(strategy_names(), ", "));
   }
   for (const std::string_view word : words) {
     if (!is_offload(word)) refuse(name);
-    if (word == "nvme") {
-      throw ConfigError(
-          "\"{}\": a name of a strategy does not offload to files, as it names no folder; use {} and set training.offload_optimizer",
-          name, strategy.name());
-    }
-    if (word != "none") {
-      throw ConfigError(
-          "\"{}\": this version does not offload ({}): the memory of CPU ranks is the host's; use {}", name,
-          word, strategy.name());
-    }
+  }
+  strategy.optimizer_in_files = !words.empty() && words[0] == "nvme";
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "none" || (i == 0 && strategy.optimizer_in_files)) continue;
+    throw ConfigError("\"{}\": this version does not offload {}; use {}", name,
+                      words[i] == "cpu" ? "to memory (cpu): that of CPU ranks is the host's"
+                                        : "parameters to files, only the optimizer's state",
+                      strategy.name());
   }
   return strategy;
 }

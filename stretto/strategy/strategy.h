@@ -14,8 +14,12 @@ namespace stretto {
 struct Strategy {
   std::string kind = "ddp";
   std::optional<Precision> precision = std::nullopt;  // the recipe's if not named
+  bool optimizer_in_files = false;                    // "-nvme": the optimizer's state is in files
 
-  std::string name() const { return precision ? kind + "-" + std::string(name_of(*precision)) : kind; }
+  std::string name() const {
+    return kind + (precision ? "-" + std::string(name_of(*precision)) : "") +
+           (optimizer_in_files ? "-nvme" : "");
+  }
   // Whether the kinds are equal and no two different precisions are named.
   bool agrees_with(const Strategy& other) const {
     return kind == other.kind && (!precision || !other.precision || precision == other.precision);
@@ -23,9 +27,10 @@ struct Strategy {
   bool operator==(const Strategy&) const = default;
 };
 
-// Accepts KIND[-PRECISION] ("zero2-bf16"), and the names that accmt, DeepSpeed, Accelerate and Lightning give
-// to the same strategies ("deepspeed-2-bf16", "deepspeed_stage_2", "zero3"). Throws ConfigError, whose
-// message distinguishes names of those tools that this version does not support from misspellings.
+// Accepts KIND[-PRECISION][-nvme] ("zero2-bf16"), and the names that accmt, DeepSpeed, Accelerate and
+// Lightning give to the same strategies ("deepspeed-2-bf16", "deepspeed_stage_2", "zero3"). Throws
+// ConfigError, whose message distinguishes names of those tools that this version does not support from
+// misspellings.
 Strategy parse_strategy(std::string_view name);
 
 // Every KIND[-PRECISION].

@@ -16,7 +16,7 @@ TEST(StrategyName, KindAndPrecision) {
   EXPECT_EQ(parse_strategy("ddp-bf16"), (Strategy{.kind = "ddp", .precision = Precision::bf16}));
   EXPECT_EQ(parse_strategy("zero1-bf16"), (Strategy{.kind = "zero1", .precision = Precision::bf16}));
   EXPECT_EQ(parse_strategy("fsdp-bf16"), (Strategy{.kind = "fsdp", .precision = Precision::bf16}));
-  EXPECT_EQ(strategy_names().size(), 4 * shardings().size());
+  EXPECT_EQ(strategy_names().size(), 5 * shardings().size());
   for (const std::string& name : strategy_names())
     EXPECT_TRUE(name.starts_with(parse_strategy(name).kind)) << name;
 }
@@ -34,18 +34,17 @@ TEST(StrategyName, OtherNamesAreRefusedWithAReason) {
     EXPECT_THAT([&] { parse_strategy(name); }, ThrowsMessage<ConfigError>(HasSubstr(message))) << name;
   };
   const char* known =
-      "is known, but not available in this version; available: ddp, ddp-fp32, ddp-bf16, ddp-fp64, zero1, ";
+      "is known, but not available in this version; available: ddp, ddp-fp32, ddp-bf16, ddp-fp16, ddp-fp64, zero1, ";
   for (const char* name : {"horovod", "deepspeed_stage_3_offload", "dp", "fsdp2", "fsdp_cpu_offload", "tp"}) {
     refuses(name, known);
   }
-  refuses("ddp-fp16", "fp16 requires loss scaling, which this version does not support; use ddp-bf16");
-  refuses("ddp-fp8", "fp8 requires loss scaling");
+  refuses("ddp-fp8", "fp8 requires GPUs with fp8 instructions; use ddp-bf16");
   refuses("ddp-bf61", "\"ddp-bf61\" is not a strategy; did you mean \"ddp-bf16\"?");
   refuses("dpd", "\"dpd\" is not a strategy; did you mean \"ddp\"?");
   refuses("deepspeed-4", "is not a strategy");
   refuses("zero9", "is not a strategy");
   refuses("DDP", "did you mean \"ddp\"?");
-  refuses("ddp-bf16-cpu", "only a precision may follow ddp");
+  refuses("ddp-bf16-cpu", "only a precision, and nvme after it, may follow ddp");
   refuses("", "\"\" is not a strategy; available: ddp");
 }
 
@@ -57,13 +56,18 @@ TEST(StrategyName, NamesOfOtherToolsMeanTheSameStrategies) {
   means("deepspeed-2-bf16", "zero2-bf16");
   means("deepspeed-3-bf16-none-none", "fsdp-bf16");
   means("deepspeed-1-fp32", "zero1-fp32");
+  means("deepspeed-3-fp16-nvme-none", "fsdp-fp16-nvme");
+  means("zero2-nvme", "zero2-nvme");
   means("deepspeed-0", "ddp");
   means("deepspeed_stage_2", "zero2");
   means("zero3-bf16", "fsdp-bf16");
   means("ddp_find_unused_parameters_true", "ddp");
-  EXPECT_THAT(
-      [] { parse_strategy("deepspeed-2-bf16-cpu-none"); },
-      ThrowsMessage<ConfigError>(AllOf(HasSubstr("does not offload (cpu)"), HasSubstr("use zero2-bf16"))));
+  EXPECT_THAT([] { parse_strategy("deepspeed-2-bf16-cpu-none"); },
+              ThrowsMessage<ConfigError>(
+                  AllOf(HasSubstr("does not offload to memory (cpu)"), HasSubstr("use zero2-bf16"))));
+  EXPECT_THAT([] { parse_strategy("deepspeed-3-bf16-nvme-nvme"); },
+              ThrowsMessage<ConfigError>(
+                  AllOf(HasSubstr("does not offload parameters to files"), HasSubstr("use fsdp-bf16-nvme"))));
   EXPECT_THAT([] { parse_strategy("fsdp-bf16-cpu"); },
               ThrowsMessage<ConfigError>(HasSubstr("use fsdp-bf16")));
   EXPECT_THAT([] { parse_strategy("deepspeed-2-bf61"); },
@@ -81,13 +85,14 @@ TEST(StrategyName, AllNamesOfAccmtAreKnown) {
         parse_strategy(name);
         ++supported;
       } catch (const ConfigError& error) {
-        EXPECT_THAT(error.what(), ::testing::AnyOf(HasSubstr("loss scaling"), HasSubstr("does not offload")))
+        EXPECT_THAT(error.what(),
+                    ::testing::AnyOf(HasSubstr("fp8 instructions"), HasSubstr("does not offload")))
             << name;
       }
     }
   }
-  EXPECT_EQ(supported, 23)
-      << "bare, fp32 and bf16 of ddp, fsdp and four stages, deepspeed alone, and none-none";
+  EXPECT_EQ(supported, 37)
+      << "bare, fp32, fp16 and bf16 of ddp, fsdp and four stages, deepspeed alone, and none-none, nvme-none";
 }
 
 }  // namespace

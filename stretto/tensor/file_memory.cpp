@@ -57,6 +57,11 @@ Allocator file_allocator(const std::filesystem::path& folder) {
   };
 }
 
+void read_ahead(const Tensor& part) {
+  const Pages pages = whole_pages(part);
+  if (pages.bytes > 0) ::madvise(pages.begin, pages.bytes, MADV_WILLNEED);
+}
+
 void leave_to_file(const Tensor& part) {
   const Pages pages = whole_pages(part);
   if (pages.bytes > 0) ::madvise(pages.begin, pages.bytes, MADV_DONTNEED);

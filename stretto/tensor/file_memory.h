@@ -15,8 +15,13 @@ Tensor file_memory(const std::filesystem::path& folder, int64_t elements, at::Sc
 // file_memory as an allocator, for the CPU only.
 Allocator file_allocator(const std::filesystem::path& folder);
 
-// Removes the whole pages of `part` from this process's resident memory. Their content is preserved; they are
-// mapped again on access. REQUIRES: `part` belongs to a tensor of file_memory().
+// Starts to read the whole pages of `part` that are not in the page cache, in the background. REQUIRES: as
+// leave_to_file().
+void read_ahead(const Tensor& part);
+
+// Removes the whole pages of `part` from this process's resident memory. Their content is preserved: the
+// kernel writes it back, and the pages are mapped again on access. REQUIRES: `part` belongs to a tensor of
+// file_memory().
 void leave_to_file(const Tensor& part);
 
 }  // namespace stretto

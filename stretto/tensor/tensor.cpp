@@ -12,6 +12,8 @@ at::ScalarType compute_dtype(Precision precision) {
       return at::kFloat;
     case Precision::bf16:
       return at::kBFloat16;
+    case Precision::fp16:
+      return at::kHalf;
     case Precision::fp64:
       return at::kDouble;
   }

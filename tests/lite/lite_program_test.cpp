@@ -23,7 +23,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values("torch_optimizers", "own_optimizer", "data_loader",
                                          "accumulated_sums", "accumulated_means", "own_zero_grad",
                                          "two_models", "lbfgs", "own_lbfgs", "batches_of_ones_own", "dataset",
-                                         "buffers_and_dropout", "bf16", "collectives", "products"),
+                                         "buffers_and_dropout", "bf16", "fp16_own", "fp16_torch",
+                                         "collectives", "products"),
                        ::testing::Values(1, 2)),
     [](const auto& info) { return fmt::format("{}_{}", std::get<0>(info.param), std::get<1>(info.param)); });
 
@@ -173,8 +174,9 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{"parts_of_different_sizes 1", "its parts hold 4 and 3 samples"},
         Misuse{"step_first 1 strategy=fsdp2",
                "Lite: strategy = \"fsdp2\" is known, but not available in this version"},
-        Misuse{"step_first 1 precision=16-mixed", "precision = \"16-mixed\": fp16 needs loss scaling"},
-        Misuse{"step_first 1 precision=bf17", "precision = \"bf17\" is not one of fp32, bf16, fp64"},
+        Misuse{"step_first 1 precision=16-true",
+               "precision = \"16-true\": master weights are always kept in fp32"},
+        Misuse{"step_first 1 precision=bf17", "precision = \"bf17\" is not one of fp32, bf16, fp16, fp64"},
         Misuse{"step_first 1 accelerator=tpu",
                "accelerator = \"tpu\" is not supported; supported: auto, cpu"},
         Misuse{"step_first 2 num_nodes=2", "num_nodes = 2, but this program was started without a launcher"},

@@ -26,9 +26,10 @@ void add_deepspeed(Mistakes& all) {
                    reading(compat::read_deepspeed, "ds.json", json, recipe, overrides)});
   };
   all.push_back({"DeepSpeed: no file", [] { compat::read_deepspeed("none.json"); }});
-  add("fp16", R"({"fp16": {"enabled": true}})");
+  add("fp16 and bf16", R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})");
+  add("a word for a loss scale", R"({"fp16": {"enabled": true, "loss_scale": "big"}})");
+  add("a hysteresis of 0", R"({"fp16": {"enabled": true, "hysteresis": 0}})");
   add("offload to memory", R"({"zero_optimization": {"offload_optimizer": {"device": "cpu"}}})");
-  add("offload without a folder", R"({"zero_optimization": {"offload_optimizer": {"device": "nvme"}}})");
   add("an unknown stage", R"({"zero_optimization": {"stage": 4}})");
   add("a list for a stage", R"({"zero_optimization": {"stage": [2]}})");
   add("a value for a section", R"({"bf16": true})");
@@ -48,15 +49,13 @@ void add_accelerate(Mistakes& all) {
   const auto add = [&](const char* name, const std::string& yaml) {
     all.push_back({std::string("Accelerate: ") + name, reading(compat::read_accelerate, "a.yaml", yaml)});
   };
-  add("fp16", "mixed_precision: fp16\n");
+  add("fp8", "mixed_precision: fp8\n");
   add("offloaded parameters", "distributed_type: FSDP\nfsdp_config: {fsdp_offload_params: true}\n");
   add("hosts that do not divide the ranks", "num_processes: 2\nnum_machines: 3\n");
   add("no host", "num_machines: 0\n");
   add("ranks that are no number", "num_processes: two\n");
   add("another parallelism", "distributed_type: MEGATRON_LM\n");
   add("an unknown key", "distributed_type: FSDP\nfsdp_config: {fsdp_sync_module_state: true}\n");
-  add("offload without a folder",
-      "distributed_type: DEEPSPEED\ndeepspeed_config: {zero_stage: 2, offload_optimizer_device: nvme}\n");
 }
 
 void add_others(Mistakes& all) {
@@ -65,7 +64,6 @@ void add_others(Mistakes& all) {
         {std::string("parameters.yml: ") + name,
          reading(compat::read_universal_trainer, "parameters.yml", "transformers-params: {" + keys + "}\n")});
   };
-  parameters("fp16", "use_native_fp16: True");
   parameters(
       "two kinds of sharding",
       "is_distributed: True, use_fairscale_optimizer_sharding: True, use_fairscale_model_sharding: True");

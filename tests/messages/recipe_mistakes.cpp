@@ -10,7 +10,7 @@ namespace stretto {
 namespace {
 
 void add_strategies(Mistakes& all) {
-  for (const char* name : {"horovod", "ddp-fp16", "ddp-bf61", "ddp-bf16-cpu", ""})
+  for (const char* name : {"horovod", "ddp-fp8", "zero2-bf16-nvme-nvme", "ddp-bf61", "ddp-bf16-cpu", ""})
     all.push_back({fmt::format("strategy: \"{}\"", name), [name] { parse_strategy(name); }});
 }
 
@@ -33,7 +33,7 @@ void add_keys(Mistakes& all) {
   add("strategy and precision contradict", "training:\n  precision: fp32\n  strategy: ddp-bf16\n");
   add("a key of another strategy", "training:\n  strategy: fsdp\n  dp_shard: 2\n");
   add("a strategy that is not available", "training:\n  strategy: fsdp2\n");
-  add("fp16", "training:\n  precision: 16-mixed\n");
+  add("16-true", "training:\n  precision: 16-true\n");
   add("bf16-true", "training:\n  precision: bf16-true\n");
   add("an unknown precision", "training:\n  precision: bf61\n");
   add("out of range", "training:\n  epochs: 0\n");
@@ -73,6 +73,8 @@ void add_contradictions(Mistakes& all) {
   check("a warm-up longer than the run", "scheduler: {num_warmup_steps: 9}\ntraining: {max_steps: 4}\n");
   check("a setting of an average without one", "ema: {warmup: true}\n");
   check("rollback without checkpoints", "training: {on_spike: rollback}\ncheckpoint: {every: never}\n");
+  check("a loss scale of another precision", "loss_scale: {hysteresis: 2}\n");
+  check("a least loss scale above the first", "training: {precision: fp16}\nloss_scale: {min_scale: 1e9}\n");
   check("a folder that is not there", "training: {offload_optimizer: gone}\n");
   check("a server without its tracker", "track: {logging_dir: 'http://mlflow:5000'}\n");
   check("a tag without a value", "track: {tags: [a]}\n");

@@ -127,7 +127,7 @@ TEST_F(ModuleProgram, TheLauncherSetsTheStrategy) {
   EXPECT_EQ(contradiction.exit_code, 2);
   EXPECT_THAT(contradiction.err, AllOf(HasSubstr("training.strategy"),
                                        HasSubstr("\"ddp\" contradicts the launcher's --strategy zero1")));
-  EXPECT_THAT(launch("zero2-fp16", "").err, HasSubstr("fp16 requires loss scaling"));
+  EXPECT_THAT(launch("zero2-fp8", "").err, HasSubstr("fp8 requires GPUs"));
 }
 
 TEST_F(ModuleProgram, SettingsAreCheckedLikeARecipes) {

@@ -123,7 +123,8 @@ TEST_F(BadInput, BatchSizesThatContradict) {
 }
 
 TEST_F(BadInput, UnknownPrecision) {
-  expect_refusal(usage, "training.precision=fp16", has_all("training.precision: \"fp16\"", "bf16 "));
+  expect_refusal(usage, "training.precision=16-true",
+                 has_all("training.precision: \"16-true\"", "choose fp16"));
 }
 
 TEST_F(BadInput, UnknownStrategy) {

@@ -34,7 +34,7 @@ class EvaluationTest : public ::testing::Test {
 };
 
 TEST_F(EvaluationTest, HasTheDigitsOfTheEvaluationInTraining) {
-  for (const char* precision : {"bf16", "fp32"}) {  // models of fp64 runs are saved in fp32
+  for (const char* precision : {"bf16", "fp16", "fp32"}) {  // models of fp64 runs are saved in fp32
     const std::string settings =
         fmt::format("training.precision={} training.products=aten optimizer.lr=0.01", precision);
     workspace_.train("run", 1, settings);

@@ -119,6 +119,10 @@ TEST(TrainLaws, OptimizerStateInFilesChangesNoBit) {
               workspace.read("memory/model/model.safetensors"));
     EXPECT_TRUE(std::filesystem::is_empty(workspace.path("disk")));
   }
+  EXPECT_THAT(workspace.train("output", 2, settings + "training.strategy=zero1-nvme"),
+              HasSubstr(workspace.path("output")));
+  workspace.train("plain", 2, settings + "training.strategy=zero1");
+  EXPECT_EQ(workspace.losses("output"), workspace.losses("plain")) << "in the output folder";
 }
 
 TEST(TrainLaws, AccumulationEqualsRanksAndTheLastWindowMayBePartial) {
@@ -183,8 +187,10 @@ TEST(TrainLaws, LowerPrecisionsStayClose) {
   workspace.train("fp64", 1, settings + "fp64");
   workspace.train("fp32", 2, settings + "fp32");
   workspace.train("bf16", 2, settings + "bf16");
+  workspace.train("fp16", 2, settings + "fp16 loss_scale.init_scale=256");  // without overflows
   EXPECT_LT(relative_difference(workspace.losses("fp64"), workspace.losses("fp32")), 1e-4);
   EXPECT_LT(relative_difference(workspace.losses("fp64"), workspace.losses("bf16")), 0.03);
+  EXPECT_LT(relative_difference(workspace.losses("fp64"), workspace.losses("fp16")), 0.005);
 }
 
 // Losses and weights agree to rounding; that their bits differ shows that the setting reaches the kernels.

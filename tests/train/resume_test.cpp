@@ -81,6 +81,8 @@ INSTANTIATE_TEST_SUITE_P(
         Setting{"TwoRanksAccumulating", 2, "training.precision=fp32 training.grad_accumulation_steps=2"},
         Setting{"TwoRanksBf16", 2, "training.precision=bf16 track.log_every=2"},
         Setting{"TwoRanksBf16Accumulating", 2, "training.precision=bf16 training.grad_accumulation_steps=4"},
+        Setting{"TwoRanksFp16", 2,
+                "training.precision=fp16 loss_scale.init_scale=2097152 loss_scale.growth_interval=2"},
         Setting{"TwoRanksFp64Sgd", 2, "optimizer.type=SGD optimizer.momentum=0.9 training.max_grad_norm=0.1"},
         Setting{"TwoRanksTokenBudget", 2,
                 "training.global_batch_size=null training.max_tokens=40 training.grad_accumulation_steps=2"},

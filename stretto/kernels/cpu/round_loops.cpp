@@ -1,5 +1,6 @@
 #include "stretto/kernels/cpu/round_loops.h"
 
+#include "stretto/kernels/cpu/multiarch.h"
 #include "stretto/kernels/cpu/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -30,8 +31,10 @@ HWY_EXPORT(round_to_bf16);
 
 }  // namespace
 
-void round_to_bf16_loop(const float* from, Bf16* to, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(round_to_bf16)(from, to, n);
+void round_loop(const float* from, Bf16* to, int64_t n) { HWY_DYNAMIC_DISPATCH(round_to_bf16)(from, to, n); }
+
+STRETTO_MULTIARCH void round_loop(const float* from, F16* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) narrow(from[i], to[i]);
 }
 
 }  // namespace stretto::kernels

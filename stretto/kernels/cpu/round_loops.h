@@ -7,6 +7,7 @@
 namespace stretto::kernels {
 
 // to[i] = from[i] for i < n, to the nearest, ties to even.
-void round_to_bf16_loop(const float* from, Bf16* to, int64_t n);
+void round_loop(const float* from, Bf16* to, int64_t n);
+void round_loop(const float* from, F16* to, int64_t n);
 
 }  // namespace stretto::kernels

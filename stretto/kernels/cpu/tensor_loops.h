@@ -10,7 +10,7 @@ namespace stretto::kernels {
 
 // Conversions from tensors to the arguments of loops.
 
-// Calls f with a value of the loops' type for `dtype`. REQUIRES: has_loops.
+// Calls f with a value of the loops' type for `dtype`. REQUIRES: fp32, fp64 or bf16.
 template <class F>
 void with_loop_type(at::ScalarType dtype, const F& f) {
   if (dtype == at::kFloat) return f(float{});
@@ -23,6 +23,8 @@ template <class T>
 inline constexpr at::ScalarType type_of = c10::CppTypeToScalarType<T>::value;
 template <>
 inline constexpr at::ScalarType type_of<Bf16> = at::kBFloat16;
+template <>
+inline constexpr at::ScalarType type_of<F16> = at::kHalf;
 
 // The tensor's memory, or null for an undefined one. REQUIRES: it is contiguous and of type T.
 template <class T>

@@ -35,7 +35,8 @@ TEST(StratsVerb, NamesOfAFamilyAreMappedOrRefused) {
   const auto names = nlohmann::json::parse(strats("--ddp --json"));
   ASSERT_EQ(names.size(), 5u);
   EXPECT_EQ(names[3].at("precision"), "bf16");
-  EXPECT_THAT(names[2].at("refused"), HasSubstr("fp16"));
+  EXPECT_EQ(names[2].at("precision"), "fp16");
+  EXPECT_THAT(names[4].at("refused"), HasSubstr("fp8"));
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "stretto/base/error.h"
+#include "stretto/parallel/loss_scale.h"
 #include "stretto/tensor/autocast.h"
 
 namespace stretto {
@@ -16,18 +18,12 @@ void refuse(const Recipe& recipe, const std::string& setting, const std::string&
 }
 
 // Refuses settings that do not apply, before the first step.
-void check_settings(const Recipe& recipe, const parallel::Engine& engine) {
+void check_settings(const Recipe& recipe) {
   const TrainingConfig& training = recipe.training;
-  if (engine.facts().gradients_are_sharded || engine.facts().passes_are_collective) {
-    refuse(recipe, "training.strategy", training.strategy,
-           "gradients of several backward calls are kept whole on each rank", "use ddp or zero1");
-  }
   if (training.deterministic) {
-    refuse(recipe, "training.deterministic", "true", "it sums over several micro-batches per step",
-           "remove it");
+    refuse(recipe, "training.deterministic", "true",
+           "its order of sums requires one backward per micro-batch", "remove it");
   }
-  if (recipe.ema.decay)
-    refuse(recipe, "ema.decay", "the average", "it follows the steps of one optimizer", "remove it");
   if (training.on_nonfinite != OnNonfinite::stop)
     refuse(recipe, "training.on_nonfinite", training.on_nonfinite, "other optimizers have stepped already",
            "use stop");
@@ -56,36 +52,82 @@ void require_loss(const Loss& loss) {
 }
 
 ManualOptimization::ManualOptimization(const Recipe& recipe, parallel::Engine& engine,
-                                       trainer::OptimizerSet& optimizers, int64_t grad_accumulation_steps,
-                                       int64_t total_steps)
-    : training_(recipe.training), engine_(engine), optimizers_(optimizers) {
-  check_settings(recipe, engine);
-  if (grad_accumulation_steps > 1) {
-    refuse(recipe, "training.grad_accumulation_steps", std::to_string(grad_accumulation_steps),
-           "training_step steps after each batch", "lower the global batch or raise training.batch_size");
-  }
+                                       trainer::OptimizerSet& optimizers, int64_t total_steps)
+    : training_(recipe.training), engine_(engine), optimizers_(optimizers), kept_(optimizers.size()) {
+  check_settings(recipe);
   for (size_t i = 0; i < optimizers_.size(); ++i)
     optimizers_.schedule(i).start(optimizers_.part(i).optimizer->base_rates(), total_steps);
 }
 
-void ManualOptimization::backward(const Loss& loss) {
+void ManualOptimization::backward(const Loss& loss) { run_backward(loss, parallel::Reduce::later); }
+
+void ManualOptimization::run_backward(const Loss& loss, parallel::Reduce reduce) {
   require_loss(loss);
-  engine_.backward(idle_ ? loss.sum * 0 : loss.sum, parallel::Reduce::later);
+  engine_.backward(parallel::scaled_loss(loss.sum, pass_.idle ? 0 : pass_.loss_factor), reduce);
   ++backwards_;
-  if (idle_) return;
-  loss_ += loss.sum.item<double>();
-  count_ += loss.count;
+  if (pass_.idle) return;
+  totals_.loss += loss.sum.item<double>();
+  totals_.count += loss.count;
 }
 
 double ManualOptimization::step(const std::string& optimizer) {
   const size_t index = optimizers_.index(optimizer);
   if (backwards_ == 0)
     throw Error("step(\"{}\"): there are no gradients; call backward(loss) since the last step", optimizer);
+  if (!pass_.last) {
+    keep(index);
+    return 0;
+  }
+  restore(index);
   engine_.backward({}, parallel::Reduce::last);  // reduces what was accumulated
-  std::array<double, 2> totals = {loss_, count_};
+  return finish_step(index);
+}
+
+double ManualOptimization::step(const std::string& optimizer, const Loss& last) {
+  const size_t index = optimizers_.index(optimizer);
+  if (!pass_.last) {
+    backward(last);
+    keep(index);
+    return 0;
+  }
+  restore(index);
+  run_backward(last, parallel::Reduce::last);
+  return finish_step(index);
+}
+
+// Sets the gradients of the optimizer's parameters aside for its step in the last micro-batch.
+void ManualOptimization::keep(size_t optimizer) {
+  optimizers_.select(optimizer);
+  engine_.gradients().set_aside([&](size_t parameter) {
+    return optimizers_.selected_has(engine_.facts().tensors.trainable[parameter].name);
+  });
+  if (!kept_[optimizer]) kept_[optimizer].emplace();
+  kept_[optimizer]->loss += totals_.loss;
+  kept_[optimizer]->count += totals_.count;
+  totals_ = {};
+  backwards_ = 0;
+  ++steps_;
+}
+
+void ManualOptimization::restore(size_t optimizer) {
+  const auto kept = std::exchange(kept_[optimizer], std::nullopt);
+  if (!kept) return;
+  optimizers_.select(optimizer);
+  engine_.gradients().restore([&](size_t parameter) {
+    return optimizers_.selected_has(engine_.facts().tensors.trainable[parameter].name);
+  });
+  totals_.loss += kept->loss;
+  totals_.count += kept->count;
+}
+
+// REQUIRES: the gradients are being reduced.
+double ManualOptimization::finish_step(size_t index) {
+  const std::string& optimizer = optimizers_.part(index).name;
+  const bool is_fp16 = training_.precision == Precision::fp16;
+  std::array<double, 2> totals = {totals_.loss, totals_.count};
   engine_.finish(totals);
   const auto [loss_sum, count] = totals;
-  loss_ = count_ = 0;
+  totals_ = {};
   backwards_ = 0;
   if (count <= 0)
     throw DataError("step(\"{}\"): the losses of the global batch count {} samples", optimizer, count);
@@ -94,23 +136,31 @@ double ManualOptimization::step(const std::string& optimizer) {
   const auto& parameters = engine_.facts().tensors.trainable;
   gradients.clear([&](size_t parameter) { return !optimizers_.selected_has(parameters[parameter].name); });
   double norm = gradients.norm();
-  if (!std::isfinite(loss_sum) || !std::isfinite(norm)) {
+  const bool overflows = is_fp16 && !std::isfinite(norm);
+  if (!std::isfinite(loss_sum) || (!std::isfinite(norm) && !overflows)) {
     const std::string parameter = gradients.first_nonfinite();
     throw Error(
         "step {} of optimizer \"{}\": the {} is not finite{}; lower its learning rate, or inspect the batch",
         steps_done(optimizer) + 1, optimizer, std::isfinite(loss_sum) ? "gradient" : "loss",
         parameter.empty() ? "" : ", first in the gradient of " + parameter);
   }
-  const double before = norm / count;
+  const double divisor = count * pass_.loss_factor, before = norm / divisor;
+  ++steps_;
+  if (!norm_) norm_ = before;
+  if (overflows) {
+    gradients.clear();
+    overflowed_ = true;
+    return before;
+  }
   if (training_.max_grad_value) {
-    gradients.clamp(*training_.max_grad_value * count);
+    gradients.clamp(*training_.max_grad_value * divisor);
     norm = gradients.norm();
   }
   const optim::StepRates rates = optimizers_.schedule(index).rates(steps_done(optimizer));
-  engine_.step(
-      {.rates = rates, .grad_scale = parallel::clip_scale(norm / count, training_.max_grad_norm) / count});
+  engine_.step({.rates = rates,
+                .grad_scale = parallel::clip_scale(norm / divisor, training_.max_grad_norm) / divisor,
+                .averages = false});
   forget_casts();
-  if (steps_++ == 0) norm_ = before;
   return before;
 }
 
@@ -123,18 +173,29 @@ int64_t ManualOptimization::steps_done(const std::string& optimizer) const {
   return optimizers_.part(optimizers_.index(optimizer)).optimizer->steps_done();
 }
 
-void ManualOptimization::begin_batch(bool idle) {
-  idle_ = idle;
+void ManualOptimization::begin(const Pass& pass) {
+  pass_ = pass;
+  if (!pass.first) return;
   steps_ = 0;
+  norm_ = std::nullopt;
+  overflowed_ = false;
 }
 
-void ManualOptimization::end_batch() {
+void ManualOptimization::end() {
   if (backwards_ > 0)
     throw Error("training_step called backward after its last step; step an optimizer with these gradients");
+  if (!pass_.last) return;
   if (steps_ == 0)
     throw Error("training_step stepped no optimizer; call context.manual().step(\"{}\")",
                 optimizers_.part(0).name);
+  for (size_t i = 0; i < kept_.size(); ++i) {
+    if (!kept_[i]) continue;
+    throw Error(
+        "training_step stepped \"{}\" in an earlier micro-batch of the batch, but not in the last one, in which parameters are updated; step it in every micro-batch",
+        optimizers_.part(i).name);
+  }
   ++batches_done_;
+  engine_.average_weights(batches_done_);
 }
 
 void ManualOptimization::add_state(State& state) const {

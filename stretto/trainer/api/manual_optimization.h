@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "stretto/tensor/batch.h"
 
@@ -9,7 +11,8 @@ namespace stretto {
 
 namespace parallel {
 class Engine;
-}
+enum class Reduce : uint8_t;
+}  // namespace parallel
 namespace trainer {
 class MicroBatchRunner;
 class OptimizerSet;
@@ -22,19 +25,22 @@ struct TrainingConfig;
 
 // Lets training_step of a Module with automatic_optimization() == false call backward and step the optimizers
 // in OptimizerPlan::several. Every rank must make the same calls in the same order, the same number of times
-// per batch:
+// per micro-batch:
 //
 //   ManualOptimization& manual = context.manual();
 //   manual.backward(loss_of_discriminator(...));
 //   manual.step("discriminator");
-//   manual.backward(loss_of_generator(...));
-//   manual.step("generator");
+//   manual.step("generator", loss_of_generator(...));  // backward and step
+//
+// With training.grad_accumulation_steps, training_step is called for each micro-batch. A step in an earlier
+// micro-batch only keeps the gradients of its optimizer's parameters, to which later micro-batches add; the
+// step in the last one updates the parameters. Code that depends on updated parameters asks updates().
 class ManualOptimization {
  public:
   // Throws ConfigError for settings with which manual optimization cannot be combined. `optimizers` is that
   // of `engine`.
   ManualOptimization(const Recipe& recipe, parallel::Engine& engine, trainer::OptimizerSet& optimizers,
-                     int64_t grad_accumulation_steps, int64_t total_steps);
+                     int64_t total_steps);
 
   // Adds the gradients of a loss, given as a sum and a count, to those since the last step. The gradients of
   // all optimizers' parameters are computed; a step uses those of its own parameters and then zeroes all.
@@ -43,9 +49,17 @@ class ManualOptimization {
 
   // Sums the gradients over the ranks, divides by the sum of the counts, clips them by training.max_grad_norm
   // and max_grad_value, and steps the optimizer by its schedule. Returns the norm before clipping, the same
-  // on all ranks. Throws Error if the loss or the gradients are not finite, or if backward was not called
-  // since the last step. Collective.
+  // on all ranks; 0 if updates() is false. In fp16 the optimizer is not stepped if its gradients overflow,
+  // and the norm is not finite. Throws Error if the loss or, in other precisions, the gradients are not
+  // finite, or if backward was not called since the last step. Collective.
   double step(const std::string& optimizer);
+
+  // The same as backward(last) and step(optimizer), but the gradients are summed over the ranks while
+  // backward runs.
+  double step(const std::string& optimizer, const Loss& last);
+
+  // Whether steps update parameters: this is the last micro-batch of the batch.
+  bool updates() const { return pass_.last; }
 
   // The learning rate of the optimizer's next step, and its number of steps so far.
   double lr(const std::string& optimizer) const;
@@ -55,9 +69,22 @@ class ManualOptimization {
   friend class trainer::MicroBatchRunner;
   friend struct trainer::Session;
   friend class trainer::TrainingRun;
-  // `idle`: this rank has no samples; the batch is a substitute and does not count.
-  void begin_batch(bool idle);
-  void end_batch();
+  // A micro-batch.
+  struct Pass {
+    bool idle = false;               // this rank has no samples; the batch is a substitute and does not count
+    bool first = true, last = true;  // of the batch
+    double loss_factor = 1;          // multiplies losses before backward
+  };
+  // Sums of this rank's losses.
+  struct Totals {
+    double loss = 0, count = 0;
+  };
+  void begin(const Pass& pass);
+  void end();
+  void run_backward(const Loss& loss, parallel::Reduce reduce);
+  void keep(size_t optimizer);
+  void restore(size_t optimizer);
+  double finish_step(size_t optimizer);
   void add_state(State& state) const;
   void resume(const State& state);
   void set_total_steps(int64_t total_steps);
@@ -67,11 +94,13 @@ class ManualOptimization {
   const TrainingConfig& training_;
   parallel::Engine& engine_;
   trainer::OptimizerSet& optimizers_;
-  bool idle_ = false;
-  double loss_ = 0, count_ = 0;  // of this rank since the last step
-  int64_t backwards_ = 0;        // since the last step
-  int64_t steps_ = 0;            // of this batch, by any optimizer
-  double norm_ = 0;              // gradient norm of the batch's first step
+  Pass pass_;
+  Totals totals_;                            // since the last step
+  std::vector<std::optional<Totals>> kept_;  // of each optimizer, in earlier micro-batches of this batch
+  int64_t backwards_ = 0;                    // since the last step
+  int64_t steps_ = 0;                        // of this batch, by any optimizer
+  bool overflowed_ = false;                  // gradients of a step of this batch, in fp16
+  std::optional<double> norm_;               // gradient norm of the batch's first update
   int64_t batches_done_ = 0;
 };
 

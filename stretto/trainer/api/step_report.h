@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace stretto {
@@ -46,9 +47,11 @@ struct StepReport {
   double communication = 0;  // seconds of these in which this rank only communicated
   double data_wait = 0;      // seconds of these that this rank spent on making its batches
   bool epoch_ends = false;
-  Requests requests;     // by any rank, before this step's reduction; also set for a rollback
-  bool taken = true;     // false: it was skipped, and its loss may not be finite
-  std::string rollback;  // the reason if the run must roll back; else empty
+  Requests requests;  // by any rank, before this step's reduction; also set for a rollback
+  bool taken = true;  // false: it was skipped, and its loss or gradient norm may not be finite
+  std::optional<double> loss_scale = std::nullopt;  // in fp16: of this step
+  int64_t skipped_steps = 0;                        // so far, because gradients overflowed in fp16
+  std::string rollback;                             // the reason if the run must roll back; else empty
 };
 
 }  // namespace stretto

@@ -25,6 +25,7 @@ struct FitResult {
   int64_t steps = 0;
   int64_t samples = 0;           // the number of samples that this part of the run trained on
   int64_t tokens = 0;            // of these samples, without padding
+  int64_t skipped_steps = 0;     // of the run, because gradients overflowed in fp16
   int64_t total_steps = 0;       // of the run, including those that a callback omitted
   int64_t training_samples = 0;  // of the training set
   double seconds = 0;

@@ -56,6 +56,10 @@ Record StepLog::record_of(const StepReport& report) const {
                    report.epochs,
                    false,
                    {{"loss", loss_.mean()}, {"grad_norm", report.grad_norm}, {"lr", report.lr}}};
+  if (report.loss_scale) {
+    record.values.emplace_back("loss_scale", *report.loss_scale);
+    record.values.emplace_back("skipped_steps", static_cast<double>(report.skipped_steps));
+  }
   record.values.insert(record.values.end(), logged_.means.begin(), logged_.means.end());
   record.hidden = logged_.hidden;
   const double seconds = started_ ? seconds_since(*started_) : 0;

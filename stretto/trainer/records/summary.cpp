@@ -16,6 +16,7 @@ void write_summary(const Recipe& recipe, const Mesh& mesh, const FitResult& resu
       {"seconds", result.seconds},       {"samples_per_second", speed},
       {"ranks", mesh.size(Axes::world)}, {"model", folder.model().string()}};
   summary["total_steps"] = result.total_steps;
+  if (recipe.training.precision == Precision::fp16) summary["skipped_steps"] = result.skipped_steps;
   summary["training_samples"] = result.training_samples;
   if (!result.ended_by.empty()) summary["ended_by"] = result.ended_by;
   if (result.best) {

@@ -9,16 +9,18 @@
 namespace stretto::trainer {
 
 ComputePrecision compute_precision(const torch::nn::Module& module, Precision precision) {
-  if (precision != Precision::bf16) return {precision, std::nullopt};
+  if (!is_half(precision)) return {precision, std::nullopt};
   const nn::LayerKinds layers = nn::layer_kinds(module);
-  return {.parameters = layers.own.empty() && !layers.other.empty() ? Precision::fp32 : Precision::bf16,
-          .autocast = layers.other.empty() ? std::nullopt : std::optional(at::kBFloat16)};
+  return {.parameters = layers.own.empty() && !layers.other.empty() ? Precision::fp32 : precision,
+          .autocast = layers.other.empty() ? std::nullopt : std::optional(compute_dtype(precision))};
 }
 
 std::string describe_precision(Precision precision, const ComputePrecision& compute, at::Device device) {
   const bool widened = precision == Precision::bf16 && device.is_cpu() && !nn::cpu_has_bf16();
+  const bool fp16 = compute.parameters == Precision::fp16 && device.is_cpu();
   return std::string(name_of(precision)) + (compute.autocast ? " (autocast)" : "") +
-         (widened ? " (this CPU has no bf16 instructions: matmuls are computed in fp32 and rounded)" : "");
+         (widened ? " (this CPU has no bf16 instructions: matmuls are computed in fp32 and rounded)" : "") +
+         (fp16 ? " (on CPUs each operation is computed in fp32 and rounded; bf16 is faster)" : "");
 }
 
 ComputeCopies::ComputeCopies(torch::nn::Module& module, const ComputePrecision& compute) {

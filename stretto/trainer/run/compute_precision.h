@@ -13,12 +13,12 @@ namespace stretto::trainer {
 
 // How a module's forward computes in the precision of a run.
 struct ComputePrecision {
-  // the dtype of the parameters that forward reads; bf16: a copy of fp32 master weights
+  // the dtype of the parameters that forward reads; bf16 and fp16: a copy of fp32 master weights
   Precision parameters;
   std::optional<at::ScalarType> autocast;  // the dtype to which torch's operators cast their inputs
 };
 
-// Layers of stretto::nn compute in the dtype of their parameters: bf16 gives them a bf16 copy. Modules
+// Layers of stretto::nn compute in the dtype of their parameters: bf16 and fp16 give them a copy. Modules
 // without such layers keep fp32 parameters and compute under autocast; modules with both kinds have both.
 ComputePrecision compute_precision(const torch::nn::Module& module, Precision precision);
 

@@ -307,6 +307,7 @@ FitResult Fit::run() {
   session_->engine.weights().catch_up();
   callbacks_.notify("fit_end", &Callback::fit_end);
   result_.steps = session_->steps_done();
+  result_.skipped_steps = session_->loss_scale.skipped_steps();
   result_.total_steps = session_->total_steps();
   result_.seconds = seconds_since(start);
   result_.best = models_.metrics();

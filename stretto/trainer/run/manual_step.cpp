@@ -1,18 +1,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "stretto/base/error.h"
 #include "stretto/trainer/run/training_run.h"
 
 namespace stretto::trainer {
 
 void TrainingRun::step_manually(const data::GlobalBatch& batch, const Requests& requests,
                                 StepReport& report) {
-  if (batch.micro_batches.size() != 1) {
-    throw ConfigError(
-        "training.max_tokens: with manual optimization a batch is one micro-batch per rank, and this one is {}; set training.global_batch_size instead",
-        batch.micro_batches.size());
-  }
   ManualOptimization& manual = *session_.manual;
   LoggedWindows logged;
   StepTotals local = runner_.by_hand(batch, pass_info(), manual, logged);
@@ -25,9 +19,13 @@ void TrainingRun::step_manually(const data::GlobalBatch& batch, const Requests& 
   std::copy_n(summed.const_data_ptr<double>(), sums.size(), sums.begin());
   const StepTotals totals = StepTotals::unpack(sums);
   session_.logged.add(logged, totals);
+  if (parallel::LossScale& scale = session_.loss_scale; scale.in_use()) {
+    report.loss_scale = scale.value();
+    manual.overflowed_ ? scale.count_overflow() : scale.count_finite();
+  }
   report.requests = of_any_rank(totals.requests);
   report.loss = totals.count > 0 ? totals.loss / totals.count : NAN;
-  report.grad_norm = manual.norm_;
+  report.grad_norm = manual.norm_.value_or(0);
   report.lr = manual.lr(manual.optimizers_.part(0).name);
 }
 

@@ -6,6 +6,7 @@
 #include "stretto/base/error.h"
 #include "stretto/parallel/engine.h"
 #include "stretto/parallel/fixed_order.h"
+#include "stretto/parallel/loss_scale.h"
 #include "stretto/parallel/phase.h"
 #include "stretto/tensor/autocast.h"
 #include "stretto/trainer/api/manual_optimization.h"
@@ -101,8 +102,9 @@ StepTotals MicroBatchRunner::train(const data::GlobalBatch& batch, const PassInf
     if (!pass.skipped) require_loss(loss);
     {
       RECORD_USER_SCOPE(phase::backward);
-      const Tensor sum = pass.idle() && !pass.skipped ? loss.sum * 0 : loss.sum;
-      engine.backward(sum, reduce == parallel::Reduce::last && !pass.last ? parallel::Reduce::later : reduce);
+      const double factor = pass.idle() ? 0 : info.loss_factor;
+      engine.backward(pass.skipped ? Tensor() : parallel::scaled_loss(loss.sum, factor),
+                      reduce == parallel::Reduce::last && !pass.last ? parallel::Reduce::later : reduce);
     }
     if (pass.idle()) return;
     losses[pass.number] = loss.sum.detach();
@@ -114,10 +116,11 @@ StepTotals MicroBatchRunner::train(const data::GlobalBatch& batch, const PassInf
 
 StepTotals MicroBatchRunner::by_hand(const data::GlobalBatch& batch, const PassInfo& info,
                                      ManualOptimization& manual, LoggedWindows& logged) {
-  Loss own_loss;
+  double sum = 0, count = 0;
   const auto step = [&](Pass& pass) {
     pass.context.set_manual(&manual);
-    manual.begin_batch(pass.idle());
+    manual.begin(
+        {.idle = pass.idle(), .first = pass.number == 0, .last = pass.last, .loss_factor = info.loss_factor});
     return module_.training_step(pass.batch, pass.context);
   };
   const auto use = [&](const Pass& pass, const Loss& loss) {
@@ -125,11 +128,13 @@ StepTotals MicroBatchRunner::by_hand(const data::GlobalBatch& batch, const PassI
       throw ShapeError(
           "training_step returned no loss to record; expected a sum, a single element, and its count");
     }
-    manual.end_batch();
-    if (!pass.idle()) own_loss = loss;
+    manual.end();
+    if (pass.idle()) return;
+    sum += loss.sum.item<double>();
+    count += loss.count;
   };
   each<Loss>(batch, info, /*idle_runs=*/true, logged, step, use);
-  return totals_of(own_loss.sum.defined() ? own_loss.sum.item<double>() : 0, own_loss.count, logged);
+  return totals_of(sum, count, logged);
 }
 
 void MicroBatchRunner::evaluate(const data::GlobalBatch& batch, const PassInfo& info, EvaluationStep step,

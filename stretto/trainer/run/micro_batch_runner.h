@@ -38,6 +38,7 @@ struct PassInfo {
   int64_t step = 0;  // optimizer steps done
   int64_t epoch = 0;
   std::string validation_set = {};
+  double loss_factor = 1;  // multiplies the losses of training before backward
 };
 
 // Runs this rank's micro-batches of a global batch through a module, one after the other: makes the batch,
@@ -58,7 +59,7 @@ class MicroBatchRunner {
                    LoggedWindows& logged, parallel::Reduce reduce = parallel::Reduce::last);
 
   // Runs the training_step of a module that calls backward and steps its optimizers itself. Returns this
-  // rank's totals, without requests. REQUIRES: one micro-batch. Throws Error or ShapeError like
+  // rank's totals, without requests. Throws Error or ShapeError like
   // ManualOptimization. Collective.
   StepTotals by_hand(const data::GlobalBatch& batch, const PassInfo& info, ManualOptimization& manual,
                      LoggedWindows& logged);

@@ -69,31 +69,25 @@ size_t OptimizerSet::owner_of(const std::string& parameter) const {
       parameter);
 }
 
-// Each optimizer steps one range of the buffers and skips the elements between its parameters.
+// Each optimizer is bound to the range of the buffers from its first to its last parameter; it skips those of
+// others in between.
 void OptimizerSet::make_state(const Allocator& allocator) {
   std::vector<std::vector<optim::ParameterPiece>> pieces_of(parts_.size());
   ranges_.assign(parts_.size(), {0, 0});
-  std::optional<size_t> previous;
   for (const optim::ParameterPiece& piece : pieces()) {
     const size_t owner = owner_of(piece.name);
     auto& [begin, end] = ranges_[owner];
     auto& own = pieces_of[owner];
     if (own.empty()) begin = piece.begin;
-    if (!own.empty() && previous != owner) {
-      throw ConfigError(
-          "configure_optimizers: parameters of another optimizer lie between those of \"{}\", before {}; register the modules of each optimizer next to each other in the model",
-          parts_[owner].name, piece.name);
-    }
     end = piece.end;
     own.push_back(piece);
     own.back().begin -= begin;
     own.back().end -= begin;
     if (!parts_[owner].optimizer->keeps_idle_rows()) own.back().row_width = 0;
-    previous = owner;
   }
   for (size_t i = 0; i < parts_.size(); ++i) {
     const auto [begin, end] = ranges_[i];
-    parts_[i].optimizer->bind(slice(buffers(), begin, end), std::move(pieces_of[i]), allocator);
+    parts_[i].optimizer->bind(slice(buffers(), begin, end), std::move(pieces_of[i]), allocator, in_files());
   }
 }
 

@@ -1,8 +1,11 @@
 #include "stretto/trainer/run/session.h"
 
+#include <algorithm>
+
 #include <ATen/Parallel.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
 #include "stretto/nn/parameter_values.h"
 #include "stretto/strategy/batch_plan.h"
 #include "stretto/trainer/api/parameter_rules.h"
@@ -24,9 +27,18 @@ data::BatchOptions batch_options(const TrainingConfig& training, const BatchPlan
           .rank = mesh.position(Axes::data)};
 }
 
-parallel::EngineOptions engine_options(const TrainingConfig& training, const BatchPlan& plan,
-                                       const EmaConfig& ema, const ComputePrecision& compute,
-                                       std::vector<ParameterGroup> groups) {
+// The output folder may not exist yet on hosts other than the first.
+std::filesystem::path make_offload_folder(const Recipe& recipe) {
+  const auto folder = offload_folder(recipe);
+  if (recipe.training.offload_optimizer == in_output_folder) make_folders(*folder);
+  return folder.value_or("");
+}
+
+parallel::EngineOptions engine_options(const Recipe& recipe, const BatchPlan& plan,
+                                       const ComputePrecision& compute, std::vector<ParameterGroup> groups,
+                                       bool manual) {
+  const TrainingConfig& training = recipe.training;
+  const EmaConfig& ema = recipe.ema;
   std::optional<parallel::AverageOptions> average;
   if (ema.decay) average = {.decay = *ema.decay, .warmup = ema.warmup};
   return {.strategy = training.strategy,
@@ -34,11 +46,13 @@ parallel::EngineOptions engine_options(const TrainingConfig& training, const Bat
           .bucket_bytes = training.bucket_mb * 1024 * 1024,
           .shared_parameters = training.shared_parameters == SharedParameters::automatic,
           .groups = std::move(groups),
+          // Manual optimization sets gradients aside between micro-batches.
+          .lazy_rows = !manual || (plan.grad_accumulation_steps == 1 && plan.max_tokens == 0),
           .fixed_order = training.deterministic ? plan.grad_accumulation_steps : 0,
           .average = average,
           .reshard_after_forward = training.reshard_after_forward,
           .min_unit_elements = training.wrap_min_parameters,
-          .offload_optimizer = training.offload_optimizer.value_or(""),
+          .offload_optimizer = make_offload_folder(recipe),
           .names = {{"offload_optimizer", "training.offload_optimizer"}}};
 }
 
@@ -72,6 +86,10 @@ OptimizerPlan make_plan(const Recipe& recipe, Module& module, int64_t global_bat
 // LBFGS compares gradients with changes of the loss, so they must not be modified.
 void require_whole_gradients(const Recipe& recipe, const parallel::EngineFacts& facts) {
   const TrainingConfig& training = recipe.training;
+  if (facts.reevaluates && training.precision == Precision::fp16) {
+    throw ConfigError("{}: {} evaluates a batch several times with one loss scale; use bf16 or fp32",
+                      recipe.origins.label("training.precision"), facts.optimizer);
+  }
   if (!facts.reevaluates || (training.max_grad_norm <= 0 && !training.max_grad_value)) return;
   throw ConfigError(
       "{}: {} compares gradients with changes of the loss, so it cannot use clipped gradients; set training.max_grad_norm to 0 and remove max_grad_value",
@@ -92,12 +110,15 @@ Session::Session(const SessionParts& parts, OptimizerPlan plan, const TensorSour
       folder(is_main_rank() ? std::optional<RunFolder>(recipe.output) : std::nullopt),
       several(dynamic_cast<OptimizerSet*>(plan.optimizer.get())),
       engine(placed(module, values, device), mesh,
-             engine_options(recipe.training, mesh.batch_plan(), recipe.ema, compute, plan.groups),
+             engine_options(recipe, mesh.batch_plan(), compute, plan.groups, several != nullptr),
              std::move(plan.optimizer), values),
       schedule(std::move(plan.schedule)),
       cursor(train, batch_options(recipe.training, mesh.batch_plan(), mesh),
              recipe.data.train ? "data.train" : "the training data"),
       guard(recipe.training),
+      loss_scale(recipe.training.precision == Precision::fp16
+                     ? std::optional<LossScaleOptions>(recipe.loss_scale)
+                     : std::nullopt),
       random(mesh.world().rank(), mesh.world().size()),
       logged(mesh),
       step_log(recipe, mesh, parts.trackers),
@@ -106,8 +127,7 @@ Session::Session(const SessionParts& parts, OptimizerPlan plan, const TensorSour
   optim::StepRates base = engine.facts().base_rates;
   base.lr *= lr_scale_of(recipe.optimizer, mesh.batch_plan().global_batch_size);
   schedule->start(base, count_total_steps());
-  if (several != nullptr)
-    manual.emplace(recipe, engine, *several, mesh.batch_plan().grad_accumulation_steps, count_total_steps());
+  if (several != nullptr) manual.emplace(recipe, engine, *several, count_total_steps());
   // libtorch seeds the generator differently in each process.
   at::manual_seed(static_cast<uint64_t>(recipe.training.seed));
   parallel::separate_random_numbers(mesh.position(Axes::sum));
@@ -126,6 +146,11 @@ std::unique_ptr<Session> make_session(const SessionParts& parts, StateSource* so
   auto session = std::make_unique<Session>(parts, std::move(plan), parts.module.take_source().get());
   if (source != nullptr) session->restore(*source);
   return session;
+}
+
+double Session::loss_factor() const {
+  if (!loss_scale.in_use()) return 1;
+  return loss_scale.value() / static_cast<double>(std::max<int64_t>(1, mesh.batch_plan().global_batch_size));
 }
 
 // The steps done, plus the batches left in this epoch and those of the remaining epochs.

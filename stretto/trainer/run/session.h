@@ -11,6 +11,7 @@
 #include "stretto/data/epoch_cursor.h"
 #include "stretto/optim_config/schedule.h"
 #include "stretto/parallel/engine.h"
+#include "stretto/parallel/loss_scale.h"
 #include "stretto/parallel/matmul_libraries.h"
 #include "stretto/parallel/random_state.h"
 #include "stretto/tensor/state_source.h"
@@ -52,8 +53,14 @@ struct Session {
 
   int64_t steps_per_epoch() const { return cursor.steps_per_epoch(); }
   int64_t total_steps() const { return schedule->total_steps(); }
-  // The number of optimizer steps; for a module that steps several optimizers itself, of batches.
-  int64_t steps_done() const { return manual ? manual->batches_done() : engine.steps_done(); }
+  // The number of optimizer steps, including those that were skipped; for a module that steps several
+  // optimizers itself, of batches.
+  int64_t steps_done() const {
+    return manual ? manual->batches_done() : engine.steps_done() + loss_scale.skipped_steps();
+  }
+  // What multiplies a loss, which is a sum over samples or tokens, before backward: the loss scale is that of
+  // a mean over the samples of the global batch.
+  double loss_factor() const;
   bool is_main_rank() const { return mesh.world().rank() == 0; }
 
   // The complete state on which the next step depends: a table that refers to live memory. Collective.
@@ -82,6 +89,7 @@ struct Session {
   data::EpochCursor cursor;
   std::optional<parallel::MatmulLibraries> products;  // on CPU
   StepGuard guard;
+  parallel::LossScale loss_scale;
   parallel::RandomState random;
   LoggedSteps logged;
   StepLog step_log;

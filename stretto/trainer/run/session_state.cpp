@@ -65,6 +65,7 @@ void Session::each_part(const Use& use) {
   if (manual) use(*manual);
   use(random);
   use(guard);
+  use(loss_scale);
   if (products) use(*products);
   use(logged);
   use(ScheduleState{*schedule});

@@ -7,6 +7,7 @@
 #include "stretto/base/clock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
+#include "stretto/base/log.h"
 #include "stretto/nn/functional.h"
 #include "stretto/parallel/phase.h"
 
@@ -30,7 +31,8 @@ PassInfo TrainingRun::pass_info() const {
                       .recompute_every = training_.activation_checkpointing},
           .step = session_.steps_done(),
           .epoch = session_.cursor.epoch(),
-          .validation_set = {}};
+          .validation_set = {},
+          .loss_factor = session_.loss_factor()};
 }
 
 // Returns the requests of any rank of the job, given those of Axes::sum.
@@ -55,6 +57,7 @@ StepReport TrainingRun::step(const Requests& requests) {
   session_.cursor.advance();
   report.epoch_ends = session_.cursor.epoch_begins();
   report.step = session_.steps_done();
+  report.skipped_steps = session_.loss_scale.skipped_steps();
   report.epochs = session_.cursor.epochs_done();
   report.samples = std::ssize(batch.samples);
   for (const int64_t sample : batch.samples) report.tokens += session_.train.length_of(sample);
@@ -83,25 +86,30 @@ void TrainingRun::step_once(const data::GlobalBatch& batch, const Requests& requ
     throw DataError("step {}: the losses of the global batch count {} samples: there are no labels",
                     session_.steps_done() + 1, count);
   }
-  const double norm = engine_.gradients().norm();
+  const double norm = engine_.gradients().norm(), divisor = count * session_.loss_factor();
   const bool finite = std::isfinite(loss_sum) && std::isfinite(norm);
-  optim::StepRates rates = session_.schedule->rates(session_.steps_done());
+  optim::StepRates rates = session_.schedule->rates(engine_.steps_done());
   rates.lr *= session_.guard.lr_scale();
   report.requests = of_any_rank(totals.requests);
   report.loss = loss_sum / count;
-  report.grad_norm = norm / count;
+  report.grad_norm = norm / divisor;
   report.lr = rates.lr;
+  if (session_.loss_scale.in_use()) {
+    report.loss_scale = session_.loss_scale.value();
+    if (std::isfinite(loss_sum) && !finite) return skip_overflow(report);
+    session_.loss_scale.count_finite();
+  }
   switch (session_.guard.judge(report.loss, report.grad_norm, session_.steps_done() + 1,
                                finite ? "" : find_culprit(local, batch))) {
     case StepGuard::Verdict::take: {
       RECORD_USER_SCOPE(phase::optimizer);
-      show_gradients(batch, 1 / count, report);
+      show_gradients(batch, 1 / divisor, report);
       if (engine_.facts().reevaluates) {
-        engine_.step({.rates = rates, .grad_scale = 1 / count, .loss = report.loss, .again = [&] {
+        engine_.step({.rates = rates, .grad_scale = 1 / divisor, .loss = report.loss, .again = [&] {
                         return evaluate_again(batch);
                       }});
       } else {
-        engine_.step({.rates = rates, .grad_scale = clip_gradients(norm, count)});
+        engine_.step({.rates = rates, .grad_scale = clip_gradients(norm, divisor)});
       }
       session_.logged.add(logged, totals);
       return;
@@ -117,14 +125,26 @@ void TrainingRun::step_once(const data::GlobalBatch& batch, const Requests& requ
   }
 }
 
-// The factor by which the optimizer multiplies gradients that are sums over `count` samples. `norm`: the norm
-// of these sums.
-double TrainingRun::clip_gradients(double norm, double count) {
+// In fp16: the gradients overflowed at this loss scale, although the loss is finite. The step is not counted
+// by the optimizer, so that its schedule does not advance.
+void TrainingRun::skip_overflow(StepReport& report) {
+  const std::string parameter = engine_.gradients().first_nonfinite();
+  engine_.gradients().clear();
+  session_.loss_scale.count_overflow();
+  report.taken = false;
+  log::info(
+      "step {}: the gradient of {} overflowed at loss scale {:g}; the step is skipped, the next one has {:g}",
+      session_.steps_done(), parameter, *report.loss_scale, session_.loss_scale.value());
+}
+
+// The factor by which the optimizer multiplies gradients that are `divisor` times those of the mean loss.
+// `norm`: their norm.
+double TrainingRun::clip_gradients(double norm, double divisor) {
   if (training_.max_grad_value) {
-    engine_.gradients().clamp(*training_.max_grad_value * count);
+    engine_.gradients().clamp(*training_.max_grad_value * divisor);
     if (training_.max_grad_norm > 0) norm = engine_.gradients().norm();
   }
-  return parallel::clip_scale(norm / count, training_.max_grad_norm) / count;
+  return parallel::clip_scale(norm / divisor, training_.max_grad_norm) / divisor;
 }
 
 // Only the first evaluation logs values of the module; later evaluations are not logged.

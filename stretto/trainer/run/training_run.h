@@ -40,7 +40,8 @@ class TrainingRun {
   Requests of_any_rank(Requests local) const;
   std::string find_culprit(const StepTotals& local, const data::GlobalBatch& batch);
   bool own_gradient_is_finite(const data::GlobalBatch& batch);
-  double clip_gradients(double norm, double count);
+  void skip_overflow(StepReport& report);
+  double clip_gradients(double norm, double divisor);
   optim::Evaluation evaluate_again(const data::GlobalBatch& batch);
 
   Session& session_;
