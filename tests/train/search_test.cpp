@@ -66,8 +66,8 @@ TEST_F(Search, HalvesTheTrialsAndContinuesWhenItIsRepeated) {
 }
 
 TEST_F(Search, ATrialThatFailsIsLeftOut) {
-  const ShellResult result = search(
-      "--trials 2 --param optimizer.momentum=choice:0,0.5 optimizer.lr=1e30 training.max_grad_norm=0");
+  const ShellResult result =
+      search("--trials 2 --param optimizer.momentum=choice:0,0.5 optimizer.lr=1e30 training.max_grad_norm=0");
   EXPECT_THAT(result.err, HasSubstr("trial-01 has failed with exit code"));
   EXPECT_THAT(result.err, HasSubstr("all trials have failed"));
   EXPECT_EQ(result.exit_code, 2);
