@@ -27,15 +27,30 @@ void require_applicable(const Recipe& recipe) {
   }
 }
 
+// Puts the ranks of a strategy that offloads to the memory of the host there. `name`: as it was set.
+void require_host_memory(Recipe& recipe, const std::string& name) {
+  const settings::Origins& origins = recipe.origins;
+  if (recipe.training.device == DeviceChoice::cuda) {
+    throw ConfigError(
+        "{}: {} offloads to the memory of the host, where CPU ranks have their state; {} is cuda: GPUs do not offload; remove one",
+        origins.label("training.strategy"), name, origins.mention("training.device"));
+  }
+  recipe.training.device = DeviceChoice::cpu;
+  recipe.remarks.lines.push_back(
+      fmt::format("strategy   {}: the ranks compute on the CPU, in whose memory their state is", name));
+}
+
 void resolve_compute_options(Recipe& recipe) {
   TrainingConfig& training = recipe.training;
   const ComputeOptions options = parse_compute_options(
       {training.strategy, training.precision, training.products}, training_labels(recipe.origins));
+  const std::string name = training.strategy;
   training.strategy = options.strategy;
   training.precision = options.precision;
   if (options.optimizer_in_files && !training.offload_optimizer)
     training.offload_optimizer = in_output_folder;
   require_applicable(recipe);
+  if (options.in_host_memory) require_host_memory(recipe, name);
 }
 
 // A second call changes nothing.

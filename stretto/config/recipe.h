@@ -233,6 +233,13 @@ struct ProgramFields {
   bool operator==(const ProgramFields& other) const;  // by value
 };
 
+// What resolve() has decided and a user may not expect, a line each. Recipes are compared without it.
+struct Remarks {
+  std::vector<std::string> lines = {};
+
+  bool operator==(const Remarks&) const { return true; }
+};
+
 struct Recipe {
   std::string task = task_kinds().entries().front().name;
   ModelConfig model = {};
@@ -253,6 +260,7 @@ struct Recipe {
   std::string resume = "auto";
 
   settings::Origins origins = {};  // where each setting was set, for error messages
+  Remarks remarks = {};            // logged by the command that has loaded the recipe
   ProgramFields program = {};  // in addition to the bundled sections, or instead of model, tokenizer and data
 
   // The value of `resume`; nullopt if it is the folder of a checkpoint.

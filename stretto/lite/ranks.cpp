@@ -128,6 +128,13 @@ Settings check(const LiteOptions& options) {
                       strategies_with(is_hybrid, "or"), settings.strategy);
   }
   settings.device = parse_accelerator(options.accelerator);
+  if (settings.in_host_memory) {
+    if (settings.device == "cuda")
+      throw ConfigError(
+          "Lite: accelerator = \"{}\": the strategy offloads to the memory of the host, where CPU ranks have their state; GPUs do not offload; use cpu",
+          options.accelerator);
+    settings.device = "cpu";
+  }
   if (options.dp_shard > 0) settings.dp_shard = options.dp_shard;
   settings.bucket_bytes = options.bucket_mb * 1024 * 1024;
   return settings;

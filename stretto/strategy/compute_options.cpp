@@ -26,6 +26,7 @@ Strategy parse_agreed_strategy(const std::string& name, const OptionLabels& labe
                       labels.label("strategy"), name, launched->name());
   }
   strategy.kind = launched->kind;
+  strategy.in_host_memory = strategy.in_host_memory || launched->in_host_memory;
   if (launched->precision) strategy.precision = launched->precision;
   strategy.optimizer_in_files |= launched->optimizer_in_files;
   return strategy;
@@ -42,6 +43,7 @@ ComputeOptions parse_compute_options(const ComputeNames& names, const OptionLabe
                       labels.mention("precision"), name_of(precision));
   }
   return {.strategy = strategy.kind,
+          .in_host_memory = strategy.in_host_memory,
           .precision = strategy.precision.value_or(precision),
           .products = labelled(labels, "products", [&] { return parse_enum<Products>(names.products); }),
           .optimizer_in_files = strategy.optimizer_in_files};

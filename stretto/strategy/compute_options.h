@@ -18,6 +18,8 @@ constexpr auto names_of(Products) {
 // How a model is computed.
 struct ComputeOptions {
   std::string strategy = "ddp";  // a row of strategy/sharding.h
+  // The strategy's name offloads to the memory of the host: see Strategy. Then only CPU ranks can compute.
+  bool in_host_memory = false;
   Precision precision = Precision::fp32;
   Products products = Products::automatic;
   bool optimizer_in_files = false;  // named by the strategy

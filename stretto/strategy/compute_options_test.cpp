@@ -34,6 +34,8 @@ TEST_F(ComputeOptionsTest, NamesOfOtherToolsAreRead) {
   EXPECT_EQ(options.strategy, "fsdp");
   EXPECT_EQ(options.precision, Precision::bf16);
   EXPECT_EQ(options.products, Products::onednn);
+  EXPECT_FALSE(options.in_host_memory);
+  EXPECT_TRUE(parse({.strategy = "deepspeed-3-bf16-cpu-cpu"}).in_host_memory);
 }
 
 TEST_F(ComputeOptionsTest, MessagesBeginWithTheOption) {
@@ -57,6 +59,9 @@ TEST_F(ComputeOptionsTest, TheLaunchersStrategyReplacesADefaultAndContradictsAno
   EXPECT_EQ(options.strategy, "zero2");
   EXPECT_EQ(options.precision, Precision::bf16);
   EXPECT_EQ(parse({.strategy = "zero2"}, {"strategy"}).precision, Precision::bf16);
+  set_launched_strategy(parse_strategy("zero2-bf16-cpu"));
+  EXPECT_TRUE(parse({}).in_host_memory);
+  set_launched_strategy(parse_strategy("zero2-bf16"));
   refuses(
       {.strategy = "ddp"}, {"strategy"},
       "strategy = \"ddp\" contradicts the launcher's --strategy zero2-bf16 (STRETTO_STRATEGY); remove one");

@@ -63,9 +63,10 @@ std::optional<std::string> find_kind(std::string_view name) {
   return std::nullopt;
 }
 
-// Parses `words`, which follow the kind.
+// Parses `words`, which follow the kind: a precision, the place of the optimizer's state, and that of the
+// parameters.
 Strategy parse_rest(std::string_view name, const std::string& kind, std::vector<std::string_view> words) {
-  Strategy strategy = {.kind = kind, .precision = std::nullopt};
+  Strategy strategy = {.kind = kind};
   if (!words.empty() && !is_offload(words[0])) {
     if (words[0] == "fp8")
       throw ConfigError("\"{}\": fp8 requires GPUs with fp8 instructions; use {}-bf16", name, kind);
@@ -73,27 +74,31 @@ Strategy parse_rest(std::string_view name, const std::string& kind, std::vector<
     if (!strategy.precision) refuse(name);
     words.erase(words.begin());
   }
-  const bool may_offload =
-      name.starts_with("deepspeed") || name.starts_with("fsdp") || (words.size() == 1 && words[0] == "nvme");
+  const bool in_files = !words.empty() && words[0] == "nvme";
+  const bool may_offload = shards_optimizer(find_sharding(kind)) || (words.size() == 1 && in_files);
   if (words.size() > 2 || (!words.empty() && !may_offload)) {
     throw ConfigError("\"{}\": only a precision, and nvme after it, may follow {}; available: {}", name, kind,
                       fmt::join(strategy_names(), ", "));
   }
   for (const std::string_view word : words) {
     if (!is_offload(word)) refuse(name);
+    if (word == "cpu") strategy.in_host_memory = true;
   }
-  strategy.optimizer_in_files = !words.empty() && words[0] == "nvme";
-  for (size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "none" || (i == 0 && strategy.optimizer_in_files)) continue;
-    throw ConfigError("\"{}\": this version does not offload {}; use {}", name,
-                      words[i] == "cpu" ? "to memory (cpu): that of CPU ranks is the host's"
-                                        : "parameters to files, only the optimizer's state",
-                      strategy.name());
+  strategy.optimizer_in_files = in_files;
+  if (words.size() == 2 && words[1] == "nvme") {
+    throw ConfigError(
+        "\"{}\": this version does not offload parameters to files, only the optimizer's state; use {}", name,
+        strategy.name());
   }
   return strategy;
 }
 
 }  // namespace
+
+std::string Strategy::name() const {
+  return kind + (precision ? "-" + std::string(name_of(*precision)) : "") +
+         (optimizer_in_files ? "-nvme" : "") + (in_host_memory ? "-cpu" : "");
+}
 
 std::vector<std::string> strategy_names() {
   std::vector<std::string> names;

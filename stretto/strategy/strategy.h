@@ -15,11 +15,12 @@ struct Strategy {
   std::string kind = "ddp";
   std::optional<Precision> precision = std::nullopt;  // the recipe's if not named
   bool optimizer_in_files = false;                    // "-nvme": the optimizer's state is in files
+  // The name offloads state to the memory of the host. That is where CPU ranks have it, so that nothing is
+  // left to do; other ranks do not offload.
+  bool in_host_memory = false;
 
-  std::string name() const {
-    return kind + (precision ? "-" + std::string(name_of(*precision)) : "") +
-           (optimizer_in_files ? "-nvme" : "");
-  }
+  // Parses back to this.
+  std::string name() const;
   // Whether the kinds are equal and no two different precisions are named.
   bool agrees_with(const Strategy& other) const {
     return kind == other.kind && (!precision || !other.precision || precision == other.precision);
@@ -27,10 +28,11 @@ struct Strategy {
   bool operator==(const Strategy&) const = default;
 };
 
-// Accepts KIND[-PRECISION][-nvme] ("zero2-bf16"), and the names that accmt, DeepSpeed, Accelerate and
-// Lightning give to the same strategies ("deepspeed-2-bf16", "deepspeed_stage_2", "zero3"). Throws
-// ConfigError, whose message distinguishes names of those tools that this version does not support from
-// misspellings.
+// Accepts KIND[-PRECISION] ("zero2-bf16"), and the names that accmt, DeepSpeed, Accelerate and Lightning give
+// to the same strategies ("deepspeed-2-bf16", "deepspeed_stage_2", "zero3"). The place of the optimizer's
+// state may follow, and, where it is sharded, that of the parameters ("zero2-nvme", "fsdp-bf16-cpu",
+// "zero2-cpu-none"): none, cpu or, for the state only, nvme. Throws ConfigError, whose message distinguishes
+// names of those tools that this version does not support from misspellings.
 Strategy parse_strategy(std::string_view name);
 
 // Every KIND[-PRECISION].

@@ -43,10 +43,20 @@ nlohmann::ordered_json describe_name(const std::string& name) {
     const Strategy strategy = parse_strategy(name);
     entry["strategy"] = strategy.kind;
     if (strategy.precision) entry["precision"] = std::string(name_of(*strategy.precision));
+    if (strategy.in_host_memory) entry["device"] = "cpu";
+    if (strategy.optimizer_in_files) entry["optimizer"] = "files";
   } catch (const ConfigError& error) {
     entry["refused"] = error.what();
   }
   return entry;
+}
+
+nlohmann::ordered_json describe_names(const std::vector<std::string>& families) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const std::string& family : families) {
+    for (const std::string& name : accmt_names(family)) list.push_back(describe_name(name));
+  }
+  return list;
 }
 
 nlohmann::ordered_json describe_row(const Sharding& row) {
@@ -69,23 +79,30 @@ void print_rows() {
   }
   fmt::print("* total of N ranks of one host, with AdamW; activations are extra\n\n");
   fmt::print(
-      "A precision may follow: zero2-fp32, zero2-bf16, zero2-fp64.\nNames of other tools that mean the same:\n");
+      "A precision may follow: zero2-fp32, zero2-bf16, zero2-fp16, zero2-fp64.\nNames of other tools that mean the same:\n");
   for (const Sharding& row : shardings()) {
     if (const auto names = strategy_aliases(row.name); !names.empty())
       fmt::print("  {:<7}{}\n", row.name, fmt::join(names, "\n         "));
   }
 }
 
-void print_family(const std::string& family) {
-  for (const std::string& name : accmt_names(family)) {
-    const auto entry = describe_name(name);
-    if (entry.contains("refused")) {
-      fmt::print("{:<27}not supported\n", name);
-    } else {
-      fmt::print("{:<27}{}{}\n", name, entry.at("strategy").get<std::string>(),
-                 entry.contains("precision") ? ", " + entry.at("precision").get<std::string>() : "");
-    }
+// "fsdp, bf16, on the CPU", or "not supported; use fsdp-bf16".
+std::string meaning_of(const nlohmann::ordered_json& entry) {
+  if (const auto refused = entry.find("refused"); refused != entry.end()) {
+    const auto reason = refused->get<std::string>();
+    const size_t instead = reason.rfind("; use ");
+    return "not supported" + (instead == std::string::npos ? "" : reason.substr(instead));
   }
+  std::string text = entry.at("strategy").get<std::string>();
+  if (entry.contains("precision")) text += ", " + entry.at("precision").get<std::string>();
+  if (entry.contains("device")) text += ", on the CPU";
+  if (entry.contains("optimizer")) text += ", optimizer in files";
+  return text;
+}
+
+void print_names(const std::vector<std::string>& families) {
+  for (const auto& entry : describe_names(families))
+    fmt::print("{:<27}{}\n", entry.at("name").get<std::string>(), meaning_of(entry));
 }
 
 }  // namespace
@@ -103,19 +120,20 @@ void add_strats(CLI::App& app, int& exit_code) {
     if (arguments->ddp) families.emplace_back("ddp");
     if (arguments->fsdp) families.emplace_back("fsdp");
     if (arguments->deepspeed) families.emplace_back("deepspeed");
+    const std::vector<std::string> all = {"ddp", "fsdp", "deepspeed"};
     if (arguments->json) {
-      nlohmann::ordered_json list = nlohmann::ordered_json::array();
-      for (const std::string& family : families) {
-        for (const std::string& name : accmt_names(family)) list.push_back(describe_name(name));
-      }
+      nlohmann::ordered_json result = describe_names(families);
       if (families.empty()) {
-        for (const Sharding& row : shardings()) list.push_back(describe_row(row));
+        result = {{"strategies", nlohmann::ordered_json::array()}, {"names", describe_names(all)}};
+        for (const Sharding& row : shardings()) result["strategies"].push_back(describe_row(row));
       }
-      std::cout << list.dump(2) << "\n";
+      std::cout << result.dump(2) << "\n";
     } else if (families.empty()) {
       print_rows();
+      fmt::print("\nNames of accmt:\n");
+      print_names(all);
     } else {
-      for (const std::string& family : families) print_family(family);
+      print_names(families);
     }
     exit_code = 0;
   });

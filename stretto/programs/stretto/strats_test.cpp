@@ -1,3 +1,5 @@
+#include <sstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -24,19 +26,33 @@ TEST(StratsVerb, ListsEveryStrategyWithItsShardedBuffers) {
   const std::string text = strats("");
   for (const Sharding& row : shardings()) EXPECT_THAT(text, HasSubstr(row.name + std::string(" ")));
   EXPECT_THAT(text, HasSubstr("zero1    sharded     replicated  replicated  12 + 4 N   14 + 4 N"));
-  const auto rows = nlohmann::json::parse(strats("--json"));
-  EXPECT_EQ(rows.size(), shardings().size());
-  EXPECT_EQ(rows.back().at("parameters"), "sharded");
+  const auto all = nlohmann::json::parse(strats("--json"));
+  EXPECT_EQ(all.at("strategies").size(), shardings().size());
+  EXPECT_EQ(all.at("strategies").back().at("parameters"), "sharded");
+  EXPECT_EQ(all.at("names").size(), 107u);
 }
 
 TEST(StratsVerb, NamesOfAFamilyAreMappedOrRefused) {
   EXPECT_THAT(strats("--deepspeed"), HasSubstr("deepspeed-2-bf16           zero2, bf16\n"));
-  EXPECT_THAT(strats("--fsdp"), HasSubstr("fsdp-bf16-cpu              not supported\n"));
+  EXPECT_THAT(strats("--fsdp"), HasSubstr("fsdp-bf16-cpu              fsdp, bf16, on the CPU\n"));
+  EXPECT_THAT(strats("--deepspeed"),
+              HasSubstr("deepspeed-3-bf16-nvme-none fsdp, bf16, optimizer in files\n"));
   const auto names = nlohmann::json::parse(strats("--ddp --json"));
   ASSERT_EQ(names.size(), 5u);
   EXPECT_EQ(names[3].at("precision"), "bf16");
   EXPECT_EQ(names[2].at("precision"), "fp16");
   EXPECT_THAT(names[4].at("refused"), HasSubstr("fp8"));
+  EXPECT_EQ(nlohmann::json::parse(strats("--fsdp --json")).back().at("name"), "fsdp-fp8-cpu");
+}
+
+TEST(StratsVerb, LinesFitAScreen) {
+  std::istringstream lines(strats(""));
+  int names = 0;
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 80u) << line;
+    names += line.starts_with("ddp") || line.starts_with("fsdp") || line.starts_with("deepspeed");
+  }
+  EXPECT_EQ(names, 107 + 2) << "and two rows of the table of strategies";
 }
 
 }  // namespace
