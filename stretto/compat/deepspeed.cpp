@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
@@ -12,15 +14,13 @@ namespace {
 constexpr std::string_view unset_value =
     "auto";  // transformers and Accelerate replace it by their own arguments
 
-const char* const no_offload =
-    "the memory of CPU ranks is the host's, so offloading to it has no effect: set device to none, or remove the section";
-const char* const only_optimizer =
-    "only the optimizer's state is offloaded, and to files (nvme): set device to none, or remove the section";
 const char* const own_buckets =
     "training.bucket_mb sets the size of buckets, and reductions always overlap the backward pass";
 const char* const no_scaling = "gradients are sums in fp32, divided once";
 const char* const no_loss_scaling = "apex is not used";
 const char* const own_log = "track.log_every and `stretto profile` cover this";
+const char* const own_trackers = "track.trackers selects what is written";
+const char* const no_python = "there is no Python to compile or to collect";
 const char* const own_checkpoints =
     "checkpoints load at any world size, and `stretto convert` exports the model";
 
@@ -29,23 +29,53 @@ Key unless_enabled(std::string_view name, std::string reason) {
   return only(name, {"false", "False"}, std::move(reason));
 }
 
-void scheduler_type(const Value& value, ForeignConfig& config) {
-  if (value.text() == "WarmupLR") return set(config, value, "scheduler.type", "ConstantWithWarmup");
-  if (value.text() == "WarmupDecayLR") return set(config, value, "scheduler.type", "LinearWithWarmup");
-  refuse(
-      value,
-      "expected WarmupLR or WarmupDecayLR; set another schedule as scheduler.type in the recipe, and remove this section");
-}
-
 void warmup_min_lr(const Value& value, ForeignConfig&) {
   if (value.text() != "0" && value.text() != "0.0") refuse(value, "the warm-up begins at 0");
+}
+
+// What a name of an optimizer or a schedule means here: another name, or a reason why it is refused.
+struct NamedChoice {
+  std::string_view name, setting_value, reason;
+};
+
+constexpr const char* compressed =
+    "gradients are not compressed to 1 bit for communication; use AdamW, or set another optimizer as "
+    "optimizer.type in the recipe, and remove this section";
+constexpr const char* another_optimizer =
+    "it is not available; use one of PyTorch's, Adam, AdamW or Lamb, or set another one as optimizer.type in the "
+    "recipe, and remove this section";
+constexpr NamedChoice optimizers[] = {{"AdamW", "AdamW", ""},         {"FusedAdam", "AdamW", ""},
+                                      {"CPUAdam", "AdamW", ""},       {"DeepSpeedCPUAdam", "AdamW", ""},
+                                      {"OneBitAdam", "", compressed}, {"ZeroOneAdam", "", compressed},
+                                      {"OneBitLamb", "", compressed}, {"Lamb", "Lamb", ""},
+                                      {"FusedLamb", "Lamb", ""},      {"Lion", "", another_optimizer}};
+
+constexpr const char* another_schedule =
+    "expected WarmupLR, WarmupDecayLR or WarmupCosineLR; set another schedule as scheduler.type in the recipe, "
+    "and remove this section";
+constexpr NamedChoice schedules[] = {{"WarmupLR", "ConstantWithWarmup", ""},
+                                     {"WarmupDecayLR", "LinearWithWarmup", ""},
+                                     {"WarmupCosineLR", "CosineWithWarmup", ""}};
+
+// Sets the setting `key` to the meaning of the name under this key. A name that is not among `choices` is
+// refused because of `otherwise`, or passed on to the recipe if that is empty.
+void read_name(const settings::YamlNode& document, const std::string& key,
+               std::span<const NamedChoice> choices, std::string_view otherwise, ForeignConfig& config) {
+  const settings::YamlNode* type = find(document, key, unset_value);
+  if (type == nullptr) return;
+  const Value value = {key, *type};
+  const auto found = std::ranges::find_if(
+      choices, [&](const NamedChoice& choice) { return lower_case(choice.name) == lower_case(type->text); });
+  if (found != choices.end() && !found->reason.empty()) refuse(value, found->reason);
+  if (found == choices.end() && !otherwise.empty()) refuse(value, otherwise);
+  set(config, value, key, std::string(found == choices.end() ? type->text : found->setting_value));
 }
 
 // DeepSpeed's Lamb corrects the step size by default; its Adam may omit the correction, unlike torch's.
 void read_bias_correction(const settings::YamlNode& document, const Value& type, ForeignConfig& config) {
   const settings::YamlNode* node = find(document, "optimizer.params.bias_correction", unset_value);
   const bool corrects = node == nullptr || Value{"", *node}.is_true();
-  if (type.text() == "Lamb") {
+  if (lower_case(type.text()) == "lamb") {
     set(config, node == nullptr ? type : Value{"optimizer.params.bias_correction", *node},
         "optimizer.bias_correction", corrects ? "step" : "none");
   } else if (!corrects) {
@@ -58,23 +88,38 @@ void read_bias_correction(const settings::YamlNode& document, const Value& type,
 void read_optimizer(const settings::YamlNode& document, ForeignConfig& config) {
   const settings::YamlNode* type = find(document, "optimizer.type", unset_value);
   if (type == nullptr) return;
-  const Value value = {"optimizer.type", *type};
   const settings::YamlNode* mode = find(document, "optimizer.params.adam_w_mode", unset_value);
-  const bool decoupled = mode == nullptr || Value{"", *mode}.is_true();
-  if (type->text == "AdamW" || (type->text == "Adam" && decoupled)) {
-    set(config, value, "optimizer.type", "AdamW");
-  } else if (type->text == "Adam") {
-    set(config, value, "optimizer.type", "Adam");
-  } else if (type->text == "Lamb") {
-    set(config, value, "optimizer.type", "Lamb");
+  const bool is_adam = lower_case(type->text) == "adam";
+  if (is_adam && (mode == nullptr || Value{"", *mode}.is_true())) {
+    set(config, {"optimizer.type", *type}, "optimizer.type", "AdamW");
   } else {
-    refuse(
-        value,
-        "expected Adam, AdamW or Lamb; set another optimizer as optimizer.type in the recipe, and remove this section");
+    read_name(document, "optimizer.type", optimizers, "", config);
   }
-  read_bias_correction(document, value, config);
-  if (find(document, "optimizer.params.weight_decay") == nullptr)  // torch's default differs
-    config.settings.push_back({"optimizer.weight_decay", "0", value.place(), /*implied=*/true});
+  const std::string name = lower_case(type->text);
+  read_bias_correction(document, {"optimizer.type", *type}, config);
+  const bool has_own_default = is_adam || name == "adamw" || name == "lamb" || type->text == "Muon";
+  if (has_own_default && find(document, "optimizer.params.weight_decay") == nullptr)
+    config.settings.push_back(
+        {"optimizer.weight_decay", "0", Value{"optimizer.type", *type}.place(), /*implied=*/true});
+}
+
+// Parameters of other optimizers than Adam have the names of PyTorch's arguments.
+void optimizer_parameter(const Value& value, ForeignConfig& config) {
+  same_as(value.key, "optimizer." + value.key.substr(std::string_view("optimizer.params.").size()))
+      .use(value, config);
+}
+
+void autocast(const settings::YamlNode& document, ForeignConfig& config) {
+  const settings::YamlNode* enabled = find(document, "torch_autocast.enabled", unset_value);
+  if (enabled == nullptr || !Value{"", *enabled}.is_true()) return;
+  const settings::YamlNode* type = find(document, "torch_autocast.dtype", unset_value);
+  if (type != nullptr && !type->text.ends_with("bfloat16"))
+    refuse({"torch_autocast.dtype", *type}, "expected bfloat16");
+  set(config, {"torch_autocast.enabled", *enabled}, "training.precision", "bf16");
+}
+
+void old_offload(const Value& value, ForeignConfig& config) {
+  if (value.is_true()) in_host_memory(value, config);
 }
 
 // DeepSpeed's loss scale begins at 2^16 and has a hysteresis of 2; a loss_scale other than 0 is fixed.
@@ -162,15 +207,17 @@ const std::vector<Key>& deepspeed_keys() {
       ignored("gradient_predivide_factor", no_scaling),
       ignored("sparse_gradients", "embeddings with sparse gradients are reduced by the rows in use"),
       // ZeRO
+      choice("zero_optimization", "training.strategy", {{"false", "ddp"}, {"true", "zero1"}}),  // old files
       choice("zero_optimization.stage", "training.strategy",
              {{"0", "ddp"}, {"1", "zero1"}, {"2", "zero2"}, {"3", "fsdp"}}),
-      only("zero_optimization.offload_optimizer.device", {"none", "nvme"}, no_offload),
+      offload_device("zero_optimization.offload_optimizer.device", /*to_files=*/true),
       read_with_another("zero_optimization.offload_optimizer.nvme_path"),
       ignored("zero_optimization.offload_optimizer.*", "the system moves pages between memory and file"),
-      only("zero_optimization.offload_param.device", {"none"}, only_optimizer),
-      ignored("zero_optimization.offload_param.*", "nothing is offloaded"),
-      unless_enabled("zero_optimization.cpu_offload", no_offload),
-      unless_enabled("zero_optimization.cpu_offload_params", no_offload),
+      offload_device("zero_optimization.offload_param.device", /*to_files=*/false),
+      ignored("zero_optimization.offload_param.*", "the system moves pages between memory and file"),
+      {"zero_optimization.cpu_offload", old_offload},
+      {"zero_optimization.cpu_offload_params", old_offload},
+      ignored("zero_optimization.cpu_offload_use_pin_memory", "the state is in the host's memory"),
       unless_enabled("zero_optimization.zero_quantized_weights",
                      "weights are not quantised for communication"),
       unless_enabled("zero_optimization.zero_quantized_gradients",
@@ -200,8 +247,23 @@ const std::vector<Key>& deepspeed_keys() {
       ignored("zero_allow_untested_optimizer", "every optimizer works under every strategy"),
       ignored("zero_force_ds_cpu_optimizer", "there is one implementation"),
       ignored("aio.*", "the system moves pages between memory and file"),
+      ignored("zero_optimization.grad_hooks", own_buckets),
+      ignored("zero_optimization.parameter_alignment", "each parameter begins at a cache line"),
+      ignored("zero_optimization.compute_grad_norm", "the norm is part of each record"),
+      ignored("zero_optimization.log_trace_cache_warnings", own_log),
+      ignored("zero_optimization.save_muon_momentum_buffer_in_memory", "the state is offloaded as a whole"),
+      ignored("zero_optimization.memory_efficient_linear", "there is one implementation"),
+      ignored("zero_optimization.legacy_stage1", "there is one implementation"),
+      ignored("zero_optimization.stage3_module_granularity_threshold", own_units),
+      ignored("zero_optimization.stage3_use_all_reduce_for_fetch_params", own_units),
+      only("zero_optimization.mics_shard_size", {"-1"},
+           "use the strategy hsdp with training.dp_shard, and remove this key"),
+      ignored("zero_optimization.mics_hierarchical_params_gather", own_units),
+      feature("zero_optimization.zenflow", "the optimizer updates all parameters in each step", true),
+      feature("zero_optimization.zeropp_loco_param", "gradients are not quantised for communication", true),
       // optimizer and schedule
       read_with_another("optimizer.type"),
+      ignored("optimizer.legacy_fusion", "there is one implementation"),
       read_with_another("optimizer.params.adam_w_mode"),
       same_as("optimizer.params.lr", "optimizer.lr"),
       same_as("optimizer.params.betas", "optimizer.betas"),
@@ -210,12 +272,23 @@ const std::vector<Key>& deepspeed_keys() {
       read_with_another("optimizer.params.bias_correction"),
       same_as("optimizer.params.max_coeff", "optimizer.max_coeff"),
       same_as("optimizer.params.min_coeff", "optimizer.min_coeff"),
+      same_as("optimizer.params.max_grad_norm", "training.max_grad_norm"),
+      same_as("optimizer.params.adam_lr", "optimizer.adamw_lr"),  // of Muon, whose own rate is lr
+      same_as("optimizer.params.muon_lr", "optimizer.lr"),
+      ignored("optimizer.params.ns_method", "there is one form of the iteration"),
+      only("optimizer.params.per_head_muon", {"false", "False"}, "whole matrices are orthogonalised"),
       ignored("optimizer.params.torch_adam", "there is one implementation"),
-      {"scheduler.type", scheduler_type},
+      ignored("optimizer.params.fused", "there is one implementation"),
+      ignored("optimizer.params.foreach", "there is one implementation"),
+      ignored("optimizer.params.fp32_optimizer_states", "the state is always fp32"),
+      {"optimizer.params.*", optimizer_parameter},
+      read_with_another("scheduler.type"),
       {"scheduler.params.warmup_min_lr", warmup_min_lr},
       same_as("scheduler.params.warmup_max_lr", "optimizer.lr"),
       same_as("scheduler.params.warmup_num_steps", "scheduler.num_warmup_steps"),
       only("scheduler.params.warmup_type", {"linear"}, "the warm-up is linear"),
+      only("scheduler.params.warmup_min_ratio", {"0", "0.0"}, "the warm-up begins at 0"),
+      same_as("scheduler.params.cos_min_ratio", "scheduler.min_lr_rate"),
       ignored("scheduler.params.total_num_steps", "a schedule ends with the run"),
       ignored("scheduler.params.last_batch_iteration", "resumed runs continue their schedule"),
       // other settings
@@ -223,18 +296,53 @@ const std::vector<Key>& deepspeed_keys() {
       ignored("wall_clock_breakdown", own_log),
       ignored("dump_state", own_log),
       ignored("memory_breakdown", own_log),
+      ignored("timers", own_log),
       ignored("flops_profiler.*", own_log),
       ignored("comms_logger.*", own_log),
-      ignored("tensorboard.*", "track.trackers selects what is written"),
-      ignored("csv_monitor.*", "track.trackers selects what is written"),
-      ignored("wandb.*", "track.trackers selects what is written"),
+      ignored("tensorboard.*", own_trackers),
+      ignored("csv_monitor.*", own_trackers),
+      ignored("wandb.*", own_trackers),
+      ignored("comet.*", own_trackers),
       ignored("activation_checkpointing.*", "it configures a function of DeepSpeed that a model calls"),
       ignored("checkpoint.*", own_checkpoints),
-      ignored("data_types.*", "gradients accumulate in fp32"),
-      unless_enabled("elasticity.enabled", "the world size is fixed during a run; restarts may use another"),
-      ignored("elasticity.*", "it is disabled"),
-      unless_enabled("autotuning.enabled", "there is no tuning of batch sizes"),
-      ignored("autotuning.*", "it is disabled"),
+      only("data_types.grad_accum_dtype", {"fp32"}, "gradients accumulate in fp32; use fp32"),
+      only("managed_gradient_accumulation", {"true", "True"},
+           "a step always ends its window of micro-batches"),
+      only("gradient_allreduce_op", {"mean"}, "gradients are means over the global batch"),
+      ignored("fp32_allreduce", "gradients are reduced in fp32"),
+      unless_enabled("disable_allgather", "parameters are always gathered after a step"),
+      unless_enabled("dataloader_drop_last",
+                     "the last batch of an epoch is trained on, with its own divisor"),
+      ignored("vocabulary_size", "the model's config.json has it"),
+      ignored("disable_python_gc", no_python),
+      ignored("graph_harvesting", no_python),
+      unless_enabled("compile.deepcompile", no_python),
+      ignored("compile.*", no_python),
+      ignored("seq_parallel_communication_data_type", no_sequence),
+      ignored("seq_parallel_comm_data_type", no_sequence),
+      single("sequence_parallel_size", "sequence parallelism"),
+      single("tensor_parallel.autotp_size", "tensor parallelism"),
+      ignored("tensor_parallel.*", "there is no tensor parallelism"),
+      ignored("use_data_before_expert_parallelism", "there are no mixtures of experts"),
+      ignored("pipeline.*", "models are not divided into stages"),
+      read_with_another("torch_autocast.enabled"),
+      read_with_another("torch_autocast.dtype"),
+      ignored("torch_autocast.lower_precision_safe_modules", "matmuls compute in bf16"),
+      visible_devices("cuda_visible_devices"),
+      // features that are not there
+      feature("*.elasticity", "the world size is fixed during a run; restarts may use another"),
+      feature("*.autotuning", "there is no tuning of batch sizes; `stretto plan` compares strategies"),
+      feature("*.compression_training", "models are neither quantised nor pruned in training"),
+      feature("*.quantize_training", "models are not quantised in training"),
+      feature("*.data_efficiency", "there are neither curricula nor dropped tokens"),
+      feature("*.curriculum_learning", "there are no curricula: samples are shuffled"),
+      feature("*.random_ltd", "no tokens are dropped in layers"),
+      feature("*.progressive_layer_drop", "all layers take part in each step"),
+      feature("*.sparse_attention", "attention is dense", true),
+      feature("*.eigenvalue", "eigenvalues are not computed"),
+      feature("*.expert_parallel", "there are no mixtures of experts"),
+      feature("*.hybrid_engine", "text is generated by stretto's own generator"),
+      feature("*.nebula", "checkpoints are written to the run's folder"),
   };
   return keys;
 }
@@ -242,10 +350,16 @@ const std::vector<Key>& deepspeed_keys() {
 }  // namespace
 
 ForeignConfig read_deepspeed(const std::filesystem::path& file) {
-  const settings::YamlNode document = parse_file(file, "a configuration of DeepSpeed (ds_config.json)");
-  ForeignConfig config = read(document, deepspeed_keys(), unset_value);
+  ForeignConfig config;
+  const settings::YamlNode document =
+      parse_file(file, "a configuration of DeepSpeed (ds_config.json)", config,
+                 RepeatedKeys::refused);  // as DeepSpeed does
+  // Types that are not available are refused before their parameters.
   read_optimizer(document, config);
+  read_name(document, "scheduler.type", schedules, another_schedule, config);
+  read(document, deepspeed_keys(), config, unset_value);
   read_precision(document, config);
+  autocast(document, config);
   read_offload(document, config);
   return config;
 }

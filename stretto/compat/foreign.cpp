@@ -1,9 +1,13 @@
 #include "stretto/compat/foreign.h"
 
+#include <algorithm>
 #include <map>
+
+#include <fmt/ranges.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
+#include "stretto/compat/keys.h"
 
 namespace stretto::compat {
 namespace {
@@ -48,6 +52,13 @@ bool same_value(const std::string& a, const std::string& b) {
   return a == b || (x && y && *x == *y);
 }
 
+// Whether a key, and not only a default of a tool, sets the setting.
+bool is_stated(const ForeignConfig& foreign, const std::string& name) {
+  return std::ranges::any_of(foreign.settings, [&](const ForeignSetting& setting) {
+    return !setting.implied && setting.name == name;
+  });
+}
+
 // Throws if several keys of a file set a setting to different values.
 void require_one_value(const ForeignConfig& foreign) {
   std::map<std::string, const ForeignSetting*> first;
@@ -64,7 +75,11 @@ void require_one_value(const ForeignConfig& foreign) {
 
 Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides,
                    const std::vector<settings::Field>& program, const ForeignConfig& foreign) {
-  const Recipe own = stretto::load_recipe(file, overrides, program);
+  const auto load = [&](std::span<const std::string> settings) {
+    return file.empty() ? parse_recipe("{}", "no recipe", settings, program)
+                        : stretto::load_recipe(file, settings, program);
+  };
+  const Recipe own = load(overrides);
   if (foreign.settings.empty()) return own;
   require_one_value(foreign);
   std::vector<std::string> added;
@@ -73,6 +88,8 @@ Recipe load_recipe(const std::filesystem::path& file, std::span<const std::strin
   std::vector<std::string> all(overrides.begin(), overrides.end());
   std::vector<const ForeignSetting*> used;
   for (const ForeignSetting& setting : foreign.settings) {
+    if (!setting.unless.empty() && own.origins.given(setting.unless)) continue;
+    if (setting.implied && is_stated(foreign, setting.name)) continue;
     if (own.origins.given(setting.name)) {
       if (!setting.implied) require_same(own, theirs, setting);
       continue;
@@ -80,9 +97,77 @@ Recipe load_recipe(const std::filesystem::path& file, std::span<const std::strin
     all.push_back(as_override(setting));
     used.push_back(&setting);
   }
-  Recipe recipe = with_places(foreign, [&] { return stretto::load_recipe(file, all, program); });
+  Recipe recipe = with_places(foreign, [&] { return load(all); });
   for (const ForeignSetting* setting : used) recipe.origins.places[setting->name] = setting->place;
   return recipe;
+}
+
+void require_enough(const Recipe& recipe, const ForeignConfig& foreign, Verb verb) {
+  const auto require = [&](bool given, const std::string& setting, const std::string& what) {
+    if (given) return;
+    const auto key = std::ranges::find(foreign.keys, setting, &ForeignKey::setting);
+    if (key != foreign.keys.end())
+      throw ConfigError("{} is missing: {}; add it, or pass {}=...", key->place, what, setting);
+    throw ConfigError("{}: it has no key for {}; pass {}=..., or a recipe", fmt::join(foreign.files, ", "),
+                      what, setting);
+  };
+  if (verb == Verb::fit) return;  // the program has its own model and data
+  if (verb == Verb::test) return require(recipe.data.test.has_value(), "data.test", "the samples to test");
+  const ModelConfig& model = recipe.model;
+  require(model.path || model.config || model.type, "model.path", "the folder of the model to start from");
+  require(recipe.data.train || !recipe.data.mixture.empty(), "data.train", "the training samples");
+}
+
+std::string option_for_file(const std::filesystem::path& file) {
+  constexpr std::pair<std::string_view, std::string_view> keys[] = {
+      {"transformers-params", "--params"},
+      {"data-params", "--params"},
+      {"hps", "--hps"},
+      {"distributed_type", "--accelerate"},
+      {"compute_environment", "--accelerate"},
+      {"zero_optimization", "--deepspeed"},
+      {"train_batch_size", "--deepspeed"},
+      {"train_micro_batch_size_per_gpu", "--deepspeed"}};
+  try {
+    ForeignConfig unused;
+    const settings::YamlNode document = parse_file(file, "", unused);
+    for (const auto& [key, option] : keys) {
+      if (document.find(key) != nullptr) return std::string(option);
+    }
+  } catch (const Error&) {  // whoever reads it as what it is meant to be reports the error
+  }
+  return "";
+}
+
+void merge(ForeignConfig& all, const ForeignConfig& one) {
+  const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+  append(all.files, one.files);
+  append(all.settings, one.settings);
+  append(all.keys, one.keys);
+  append(all.notes, one.notes);
+  append(all.warnings, one.warnings);
+  if (one.hosts.nodes) all.hosts = one.hosts;
+  if (one.ranks) {
+    all.ranks = one.ranks;
+    all.ranks_place = one.ranks_place;
+  }
+  if (!one.visible_devices.empty()) {
+    all.visible_devices = one.visible_devices;
+    all.visible_devices_place = one.visible_devices_place;
+  }
+  if (!one.test_place.empty()) all.test_place = one.test_place;
+  if (one.mpirun_place.empty()) return;
+  all.mpirun_place = one.mpirun_place;
+  all.mpirun_hostfile = one.mpirun_hostfile;
+}
+
+ForeignConfig read_foreign(const ForeignFiles& files) {
+  ForeignConfig all;
+  if (!files.accelerate.empty()) merge(all, read_accelerate(files.accelerate));
+  if (!files.deepspeed.empty()) merge(all, read_deepspeed(files.deepspeed));
+  if (!files.parameters.empty()) merge(all, read_universal_trainer(files.parameters));
+  if (!files.hps.empty()) merge(all, read_hps(files.hps));
+  return all;
 }
 
 }  // namespace stretto::compat

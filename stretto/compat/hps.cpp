@@ -68,10 +68,11 @@ const std::vector<Key>& hps_keys() {
 }  // namespace
 
 ForeignConfig read_hps(const std::filesystem::path& file) {
-  const YamlNode document = parse_file(file, "the hps_config.yaml of AcceleratorModule");
+  ForeignConfig config;
+  const YamlNode document = parse_file(file, "the hps_config.yaml of AcceleratorModule", config);
   if (document.kind != YamlNode::Kind::mapping || document.find("hps") == nullptr)
     throw ConfigError("{}: expected a section hps at the top level", document.place);
-  ForeignConfig config = read(document, hps_keys());
+  read(document, hps_keys(), config);
   const auto imply = [&](const char* key, const char* setting, const char* value) {
     if (find(document, std::string("hps.") + key) == nullptr)
       config.settings.push_back(

@@ -1,6 +1,8 @@
 #include "stretto/compat/keys.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <optional>
 
 #include <fmt/ranges.h>
 
@@ -16,6 +18,7 @@ using settings::YamlNode;
 // The row of a key; for a section or a list, also the row "<key>.*".
 const Key* find_row(const std::vector<Key>& table, const std::string& key, bool has_parts) {
   const auto matches = [&](const Key& row) {
+    if (row.name.starts_with("*.")) return key == row.name.substr(2) || key.ends_with(row.name.substr(1));
     if (!row.name.ends_with(".*")) return row.name == key;
     const std::string_view section = row.name.substr(0, row.name.size() - 2);
     return (has_parts && key == section) || (key.starts_with(section) && key[section.size()] == '.');
@@ -29,6 +32,21 @@ bool has_keys(const std::vector<Key>& table, const std::string& section) {
   return std::ranges::any_of(table, [&](const Key& row) {
     return !row.name.ends_with(".*") && row.name.starts_with(section + ".");
   });
+}
+
+// The keys and sections of the table with as many parts as `key`.
+std::vector<std::string> names_at_level_of(const std::string& key, const std::vector<Key>& table) {
+  const size_t parts = split(key, '.').size();
+  std::vector<std::string> names;
+  for (const Key& row : table) {
+    std::vector<std::string_view> words = split(row.name, '.');
+    std::erase(words, "*");
+    if (words.size() < parts) continue;
+    words.resize(parts);
+    std::string name = fmt::format("{}", fmt::join(words, "."));
+    if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+  }
+  return names;
 }
 
 bool is_unset(const YamlNode& node, std::string_view unset) {
@@ -47,9 +65,8 @@ void read_node(const YamlNode& node, const std::string& key, const std::vector<K
     if (row != nullptr) return row->use({key, node}, config);
   }
   if (!is_section) {
-    std::vector<std::string> names;
-    for (const Key& known : table) names.emplace_back(known.name);
-    throw ConfigError("{}: {}: the key is unknown{}", node.key_place, key, did_you_mean(key, names));
+    throw ConfigError("{}: {}: the key is unknown{}", node.key_place, key,
+                      did_you_mean(key, names_at_level_of(key, table)));
   }
   if (!is_mapping) {
     throw ConfigError("{}: {}: expected a section", node.place, key.empty() ? "the file" : key);
@@ -78,6 +95,19 @@ std::string as_setting(const Value& value) {
 
 void set(compat::ForeignConfig& config, const Value& value, std::string setting, std::string setting_value) {
   config.settings.push_back({std::move(setting), std::move(setting_value), value.place()});
+}
+
+void in_host_memory(const Value& value, compat::ForeignConfig& config) {
+  set(config, value, "training.device", "cpu");
+  config.notes.push_back(
+      fmt::format("{}: the ranks compute on the CPU, in whose memory their state is", value.place()));
+}
+
+int64_t number_in(const Value& value, int64_t low, int64_t high) {
+  const auto number = parse_int(value.text());
+  if (!number || *number < low || *number > high)
+    refuse(value, fmt::format("expected a number from {} to {}", low, high));
+  return *number;
 }
 
 void refuse(const Value& value, std::string_view reason) {
@@ -126,6 +156,69 @@ Key read_with_another(std::string_view name) {
   return {name, [](const Value& value, compat::ForeignConfig&) { require_scalar(value); }};
 }
 
+Key path(std::string_view name, std::string setting) {
+  return {name, [setting = std::move(setting)](const Value& value, compat::ForeignConfig& config) {
+            require_scalar(value);
+            set(config, value, setting, with_home(value.text()));
+          }};
+}
+
+Key refused(std::string_view name, std::string reason) {
+  return {name, [reason = std::move(reason)](const Value& value, compat::ForeignConfig&) {
+            refuse(value, reason);
+          }};
+}
+
+// The key `enabled` that is true in a section, or in sections inside of it if it has none itself; null if
+// there is none. `has_key`: becomes true if there is a key `enabled`.
+static std::optional<Value> find_enabled(const Value& section, bool& has_key) {
+  if (section.node.kind != YamlNode::Kind::mapping) return std::nullopt;
+  if (const YamlNode* enabled = section.node.find("enabled")) {
+    has_key = true;
+    const Value value = {section.key + ".enabled", *enabled};
+    return value.is_true() ? std::optional(value) : std::nullopt;
+  }
+  for (const YamlNode& child : section.node.children) {
+    if (auto value = find_enabled({section.key + "." + child.key, child}, has_key)) return value;
+  }
+  return std::nullopt;
+}
+
+Key feature(std::string_view name, std::string reason, bool without_enabled) {
+  return {name, [=, reason = std::move(reason)](const Value& value, compat::ForeignConfig&) {
+            if (value.node.kind == YamlNode::Kind::scalar) {
+              if (value.is_true()) refuse(value, reason + "; set it to false");
+              return;
+            }
+            bool has_key = false;
+            if (const auto enabled = find_enabled(value, has_key))
+              refuse(*enabled, reason + "; set it to false");
+            if (!has_key && without_enabled) refuse(value, reason + "; remove it");
+          }};
+}
+
+Key offload_device(std::string_view name, bool to_files) {
+  return {
+      name, [to_files](const Value& value, compat::ForeignConfig& config) {
+        require_scalar(value);
+        if (value.text() == "cpu") return in_host_memory(value, config);
+        if (value.text() == "nvme" && !to_files)
+          refuse(
+              value,
+              "this version does not offload parameters to files; use none, or cpu, the memory of CPU ranks");
+        if (value.text() != "none" && value.text() != "nvme") refuse(value, "expected none, cpu or nvme");
+      }};
+}
+
+Key single(std::string_view name, std::string what) {
+  return {name, [what = std::move(what)](const Value& value, compat::ForeignConfig&) {
+            const auto size = parse_int(value.text());
+            if (size && (*size == 1 || *size == 0)) return;
+            refuse(value, size && *size > 1 ? what + " is not available in this version; use 1"
+                                            : "expected a number from 1");
+          }};
+}
+
 Key rank_count(std::string_view name) {
   return {name, [](const Value& value, compat::ForeignConfig& config) {
             const auto number = parse_int(value.text());
@@ -135,17 +228,6 @@ Key rank_count(std::string_view name) {
             config.ranks_place = value.place();
           }};
 }
-
-namespace {
-
-int64_t number_in(const Value& value, int64_t low, int64_t high) {
-  const auto number = parse_int(value.text());
-  if (!number || *number < low || *number > high)
-    refuse(value, fmt::format("expected a number from {} to {}", low, high));
-  return *number;
-}
-
-}  // namespace
 
 Key host_count(std::string_view name) {
   return {name, [](const Value& value, compat::ForeignConfig& config) {
@@ -171,10 +253,31 @@ Key master_port(std::string_view name) {
           }};
 }
 
-compat::ForeignConfig read(const YamlNode& document, const std::vector<Key>& table, std::string_view unset) {
-  compat::ForeignConfig config;
+Key visible_devices(std::string_view name) {
+  return {name, [](const Value& value, compat::ForeignConfig& config) {
+            if (value.text() == "all") return;
+            const auto is_number = [](std::string_view part) {
+              const auto number = parse_int(trim(part));
+              return number && *number >= 0;
+            };
+            if (!std::ranges::all_of(split(value.text(), ','), is_number))
+              refuse(value, "expected all, or numbers of GPUs such as \"0,1\"");
+            config.visible_devices = value.text();
+            config.visible_devices_place = value.place();
+          }};
+}
+
+void read(const YamlNode& document, const std::vector<Key>& table, compat::ForeignConfig& config,
+          std::string_view unset) {
   read_node(document, "", table, unset, config);
-  return config;
+}
+
+bool Value::is_true() const { return lower_case(node.text) == "true"; }
+
+std::string with_home(const std::string& text) {
+  if (text != "~" && !text.starts_with("~/")) return text;
+  const char* home = std::getenv("HOME");
+  return home == nullptr ? text : home + text.substr(1);
 }
 
 const YamlNode* find(const YamlNode& document, std::string_view key, std::string_view unset) {
@@ -187,12 +290,19 @@ const YamlNode* find(const YamlNode& document, std::string_view key, std::string
   return is_unset(*node, unset) ? nullptr : node;
 }
 
-YamlNode parse_file(const std::filesystem::path& file, const std::string& what) {
-  if (!std::filesystem::is_regular_file(file))
-    throw ConfigError("{}: there is no such file; expected {}", file.string(), what);
+YamlNode parse_file(const std::filesystem::path& file, const std::string& what, compat::ForeignConfig& config,
+                    RepeatedKeys repeated) {
+  std::error_code failed;
+  const auto status = std::filesystem::status(file, failed);
+  if (!std::filesystem::is_regular_file(status)) {
+    throw ConfigError("{}: {}; expected {}", file.string(),
+                      std::filesystem::exists(status) ? "it is not a file" : "there is no such file", what);
+  }
+  config.files.push_back(file.string());
   std::string text = read_file(file);
   if (trim(text).starts_with('{')) std::ranges::replace(text, '\t', ' ');
-  return settings::parse_yaml(text, file.string());
+  if (repeated == RepeatedKeys::refused) return settings::parse_yaml(text, file.string());
+  return settings::parse_yaml(text, file.string(), config.warnings);
 }
 
 }  // namespace stretto::compat

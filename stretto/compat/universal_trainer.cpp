@@ -1,11 +1,12 @@
+#include <filesystem>
+
 #include "stretto/base/error.h"
+#include "stretto/base/strings.h"
 #include "stretto/compat/keys.h"
 
 // Reads parameters.yml of pytorch_universal_trainer.
 namespace stretto::compat {
 namespace {
-
-const char* const no_autowrap = "units are the blocks of the model";
 
 // The tool's mixed precision is torch.amp's, fp16 with loss scaling.
 void native_fp16(const Value& value, ForeignConfig& config) {
@@ -13,29 +14,39 @@ void native_fp16(const Value& value, ForeignConfig& config) {
   config.settings.push_back({"training.precision", "fp32", value.place(), /*implied=*/true});
 }
 
-void training_mode(const Value& value, ForeignConfig&) {
-  if (value.text() != "train") refuse(value, "use `stretto test` for the mode test, without this file");
+void training_mode(const Value& value, ForeignConfig& config) {
+  if (value.text() == "test") {
+    config.test_place = value.place();
+  } else if (value.text() != "train") {
+    refuse(value, "expected train or test");
+  }
 }
 
-void continue_training(const Value& value, ForeignConfig& config) {
-  if (value.is_true()) set(config, value, "resume", "true");
+// Converts "so many times per epoch" to an interval, which the recipe may override.
+Key times_per_epoch(std::string_view name, std::string setting) {
+  return {name, [setting = std::move(setting)](const Value& value, ForeignConfig& config) {
+            const auto times = parse_double(value.text());
+            if (!times || *times <= 0) refuse(value, "expected a number above 0: how often per epoch");
+            config.settings.push_back(
+                {setting, fmt::format("{:.9g}ep", 1 / *times), value.place(), /*implied=*/true});
+          }};
 }
 
 const std::vector<Key>& parameters_keys() {
   static const std::vector<Key> keys = {
-      ignored("data-params.data_dir", "data.train, data.validation and data.test name the files"),
-      ignored("data-params.is_dev_file", "data.validation is evaluated if it is set"),
+      read_with_another("data-params.data_dir"),
+      read_with_another("data-params.is_dev_file"),
       {"transformers-params.mode", training_mode},
-      {"transformers-params.continue_training", continue_training},
-      only("transformers-params.continue_training_path", {""}, "set resume to a checkpoint of stretto"),
-      same_as("transformers-params.pretrained_model_dir", "model.path"),
-      same_as("transformers-params.model_dir", "output"),
+      read_with_another("transformers-params.continue_training"),
+      read_with_another("transformers-params.continue_training_path"),
+      path("transformers-params.pretrained_model_dir", "model.path"),
+      path("transformers-params.model_dir", "output"),
       // strategies
       read_with_another("transformers-params.is_distributed"),
       {"transformers-params.use_native_fp16", native_fp16},
       read_with_another("transformers-params.use_fairscale_optimizer_sharding"),
       read_with_another("transformers-params.use_fairscale_model_sharding"),
-      ignored("transformers-params.use_fairscale_autowrap", no_autowrap),
+      ignored("transformers-params.use_fairscale_autowrap", own_units),
       read_with_another("transformers-params.use_fairscale_reshard_forward"),
       // training
       ignored("transformers-params.num_loader_workers", "token ids are mapped from a cache"),
@@ -44,9 +55,8 @@ const std::vector<Key>& parameters_keys() {
       same_as("transformers-params.max_length", "data.max_length"),
       same_as("transformers-params.num_epochs", "training.epochs"),
       same_as("transformers-params.gradient_accumulation_steps", "training.grad_accumulation_steps"),
-      ignored("transformers-params.log_steps_ratio",
-              "track.log_every is the number of steps between log lines"),
-      ignored("transformers-params.save_steps_ratio", "checkpoint.every is the interval between checkpoints"),
+      times_per_epoch("transformers-params.log_steps_ratio", "track.log_every"),
+      times_per_epoch("transformers-params.save_steps_ratio", "checkpoint.every"),
       same_as("transformers-params.learning_rate", "optimizer.lr"),
       same_as("transformers-params.warmup_proportion", "scheduler.warmup_ratio"),
       ignored("transformers-params.num_labels", "the labels are those of the training data"),
@@ -105,14 +115,57 @@ void read_data_parallel(const Switches& switches, ForeignConfig& config) {
   }
 }
 
+// The path applies only if training is to be continued.
+void read_resume(const Switches& switches, ForeignConfig& config) {
+  if (!switches.on("continue_training")) return;
+  const settings::YamlNode* path = switches.find("continue_training_path");
+  if (path == nullptr || path->text.empty())
+    return set(config, switches.value("continue_training"), "resume", "true");
+  set(config, switches.value("continue_training_path"), "resume", with_home(path->text));
+}
+
+// The files have fixed names. A recipe that names its own data replaces all of them.
+void read_data(const settings::YamlNode& document, ForeignConfig& config) {
+  const settings::YamlNode* folder = find(document, "data-params.data_dir");
+  if (folder == nullptr) return;
+  const Value value = {"data-params.data_dir", *folder};
+  const auto file_of = [&](const char* name) {
+    const std::filesystem::path file = std::filesystem::path(with_home(value.text())) / name;
+    std::error_code failed;
+    const std::filesystem::path with_extension = file.string() + ".tsv";
+    return std::filesystem::exists(file, failed) || !std::filesystem::exists(with_extension, failed)
+               ? file
+               : with_extension;
+  };
+  const auto use = [&](const char* setting, const std::filesystem::path& file, const std::string& unless) {
+    config.settings.push_back({setting, file.string(), value.place(), /*implied=*/true, unless});
+  };
+  use("data.train", file_of("sentiment-train"), "data.mixture");
+  const settings::YamlNode* has_dev = find(document, "data-params.is_dev_file");
+  if (has_dev == nullptr || Value{"", *has_dev}.is_true())
+    use("data.validation", file_of("sentiment-dev"), "data.train");
+  const std::filesystem::path test = file_of("sentiment-test");  // read by a test only
+  std::error_code failed;
+  if (!config.test_place.empty() || std::filesystem::exists(test, failed))
+    use("data.test", test, "data.train");
+}
+
 }  // namespace
 
 ForeignConfig read_universal_trainer(const std::filesystem::path& file) {
-  const settings::YamlNode document = parse_file(file, "the parameters.yml of pytorch_universal_trainer");
-  ForeignConfig config = read(document, parameters_keys());
+  ForeignConfig config;
+  const settings::YamlNode document =
+      parse_file(file, "the parameters.yml of pytorch_universal_trainer", config);
+  for (const auto& [setting, key] : {std::pair("model.path", "transformers-params.pretrained_model_dir"),
+                                     {"data.train", "data-params.data_dir"},
+                                     {"data.test", "data-params.data_dir"}})
+    config.keys.push_back({setting, fmt::format("{}: {}", file.string(), key)});
+  read(document, parameters_keys(), config);
   const Switches switches = {document};
   read_strategy(switches, config);
   read_data_parallel(switches, config);
+  read_resume(switches, config);
+  read_data(document, config);
   return config;
 }
 

@@ -1,12 +1,14 @@
 #include "stretto/data/reader.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
 #include "stretto/corpus/reader_format.h"
+#include "stretto/corpus/tsv.h"
 #include "stretto/data/reader_columns.h"
 #include "stretto/data/reader_labels.h"
 #include "stretto/data/reader_targets.h"
@@ -16,6 +18,7 @@ namespace {
 
 std::unique_ptr<corpus::FieldReader> make_reader(std::string_view text, const std::string& name) {
   if (auto reader = corpus::reader_by_extension(text, name)) return reader;
+  if (!std::filesystem::path(name).has_extension()) return std::make_unique<corpus::TsvReader>(text, name);
   throw ConfigError(
       "{}: files ending in \"{}\" are not supported; supported are .tsv, .txt, .csv, .jsonl and .json (JSON Lines)",
       name, lower_case(std::filesystem::path(name).extension().string()));

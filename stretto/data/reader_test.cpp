@@ -72,6 +72,7 @@ TEST(Reader, HeaderlessTsvIsReadByTheNumberOfColumns) {
   const Table three = read("c.tsv", "a\tb\tyes\nc\td\tno\ne\tf\tyes\n");
   EXPECT_EQ(three.rows[0].text_pair, "b");
   EXPECT_EQ(three.rows[0].label, 1);
+  EXPECT_EQ(read("sentiment-train", "good film\t1\nbad film\t0").rows[1].text, "bad film") << "no extension";
 }
 
 TEST(Reader, HeaderlessColumnsAreNamedByNumber) {

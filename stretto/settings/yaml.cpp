@@ -37,7 +37,9 @@ bool begins_with_null(std::string_view text) {
 // Builds the tree from yaml-cpp's events, so that limits are enforced while parsing.
 class TreeBuilder : public YAML::EventHandler {
  public:
-  TreeBuilder(std::string_view text, std::string name) : text_(text), name_(std::move(name)) {}
+  // `repeated`: null if a key must not occur twice.
+  TreeBuilder(std::string_view text, std::string name, std::vector<std::string>* repeated)
+      : text_(text), name_(std::move(name)), repeated_(repeated) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ > 1)
@@ -135,15 +137,25 @@ class TreeBuilder : public YAML::EventHandler {
   void begin_entry(Open& mapping, YamlNode key) {
     if (key.kind != YamlNode::Kind::scalar) throw ConfigError("{}: a key must be plain text", key.place);
     const auto [earlier, is_new] = mapping.places.emplace(key.text, key.place);
-    if (!is_new) {
-      throw ConfigError("{}: the key \"{}\" was already set at {}; remove one of them", key.place, key.text,
-                        earlier->second);
-    }
+    if (!is_new) replace_entry(mapping, key, earlier->second);
     mapping.key = std::move(key);
+  }
+
+  // Removes the entry of a key that occurs again. `place`: of the removed entry.
+  void replace_entry(Open& mapping, const YamlNode& key, std::string& place) {
+    if (repeated_ == nullptr) {
+      throw ConfigError("{}: the key \"{}\" was already set at {}; remove one of them", key.place, key.text,
+                        place);
+    }
+    repeated_->push_back(fmt::format("{}: the key \"{}\" was already set at {}, where it has no effect",
+                                     key.place, key.text, place));
+    std::erase_if(mapping.node.children, [&](const YamlNode& child) { return child.key == key.text; });
+    place = key.place;
   }
 
   std::string_view text_;
   std::string name_;
+  std::vector<std::string>* repeated_;
   int documents_ = 0;
   std::vector<Open> open_;
   YamlNode root_;
@@ -227,12 +239,12 @@ YamlNode* YamlNode::find(std::string_view wanted) {
   return const_cast<YamlNode*>(static_cast<const YamlNode&>(*this).find(wanted));
 }
 
-YamlNode parse_yaml(const std::string& text, const std::string& name) {
+static YamlNode parse(const std::string& text, const std::string& name, std::vector<std::string>* repeated) {
   if (text.size() > max_bytes)
     throw ConfigError("{}: larger than {} bytes; this is not a recipe", name, max_bytes);
   refuse_control_characters(text, name);
   refuse_tab_indentation(text, name);
-  TreeBuilder builder(text, name);
+  TreeBuilder builder(text, name, repeated);
   try {
     std::istringstream stream(text);
     YAML::Parser parser(stream);
@@ -245,6 +257,12 @@ YamlNode parse_yaml(const std::string& text, const std::string& name) {
   if (last && !is_closed_quote(text, *last))
     throw ConfigError("{}: this quote is never closed", builder.place(*last));
   return builder.take();
+}
+
+YamlNode parse_yaml(const std::string& text, const std::string& name) { return parse(text, name, nullptr); }
+
+YamlNode parse_yaml(const std::string& text, const std::string& name, std::vector<std::string>& repeated) {
+  return parse(text, name, &repeated);
 }
 
 std::map<std::string, std::string> texts_by_name(const YamlNode& document) {

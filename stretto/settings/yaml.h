@@ -31,6 +31,10 @@ struct YamlNode {
 // indentation.
 YamlNode parse_yaml(const std::string& text, const std::string& name);
 
+// Like above, but the last value of a key that occurs twice in a mapping counts, as in PyYAML. Appends a line
+// with both positions to `repeated` for each such key.
+YamlNode parse_yaml(const std::string& text, const std::string& name, std::vector<std::string>& repeated);
+
 // The unparsed values of a document by dotted name: {"optimizer.lr": "0.1", "track.tags": "[a, b]"}.
 std::map<std::string, std::string> texts_by_name(const YamlNode& document);
 

@@ -93,6 +93,19 @@ TEST(Yaml, SizeAndNestingAreBounded) {
   EXPECT_NO_THROW(parse_yaml("a: " + repeat("[", 31) + repeat("]", 31), "r.yaml"));
 }
 
+TEST(Yaml, TheLastValueOfARepeatedKeyCountsOnRequest) {
+  std::vector<std::string> repeated;
+  const YamlNode root = parse_yaml("a: {x: 1}\nb: 2\na: 3\na: 4\n", "r.yaml", repeated);
+  EXPECT_EQ(root.children.size(), 2u);
+  EXPECT_EQ(root.find("a")->text, "4");
+  EXPECT_EQ(root.find("b")->text, "2");
+  ASSERT_EQ(repeated.size(), 2u);
+  EXPECT_THAT(repeated[0],
+              ::testing::AllOf(::testing::HasSubstr("r.yaml:3:1:"), ::testing::HasSubstr("r.yaml:1:1")));
+  EXPECT_THAT(repeated[1],
+              ::testing::AllOf(::testing::HasSubstr("r.yaml:4:1:"), ::testing::HasSubstr("r.yaml:3:1")));
+}
+
 YamlNode overridden(const std::string& text, std::initializer_list<const char*> settings) {
   YamlNode root = parse_yaml(text, "r.yaml");
   for (const char* setting : settings) apply_override(root, setting);

@@ -74,8 +74,7 @@ TEST(LaunchProgram, ADeepspeedConfigurationIsTheStrategy) {
   const std::string launch = stretto + " launch --deepspeed " + file;
   const ShellResult result = shell(launch + " -- sh -c 'echo \"strategy $STRETTO_STRATEGY\"'");
   EXPECT_EQ(result.out, "strategy fsdp-bf16\n") << result.err;
-  EXPECT_THAT(result.err,
-              has_all("its other settings are not applied:\n", "ds.json:1:", "gradient_clipping"));
+  EXPECT_THAT(result.err, has_all("these settings are not applied:\n", "ds.json:1:", "gradient_clipping"));
   EXPECT_THAT(shell(launch + " -- stretto train a.yaml").err,
               has_all("--deepspeed:", "stretto train RECIPE --deepspeed "));
   EXPECT_THAT(shell(launch + " --strat zero1 -- true").err, HasSubstr("--strat excludes --deepspeed"));
@@ -83,6 +82,25 @@ TEST(LaunchProgram, ADeepspeedConfigurationIsTheStrategy) {
   const ShellResult refused = shell(launch + " -- true");
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, has_all("ds.json:1:33: zero_optimization.stage:", "\"4\"", "0, 1, 2, 3"));
+}
+
+TEST(LaunchProgram, FilesOfOtherToolsSetStrategyAndRanks) {
+  const TempFolder folder;
+  const std::string accelerate = folder.path() / "a.yaml", parameters = folder.path() / "p.yml";
+  write_file_atomic(accelerate,
+                    "distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 2\ndebug: true\n");
+  write_file_atomic(parameters,
+                    "transformers-params: {use_fairscale_optimizer_sharding: True, batch_size: 8}\n"
+                    "dist-params: {gpus: 2}\n");
+  const std::string print = " -- sh -c 'test $RANK = 1 || echo \"$STRETTO_STRATEGY $WORLD_SIZE\"'";
+  EXPECT_EQ(shell(stretto + " launch --accelerate " + accelerate + print).out, "fsdp-bf16 2\n");
+  const ShellResult result = shell(stretto + " launch --params=" + parameters + print);
+  EXPECT_EQ(result.out, "zero2 2\n") << result.err;
+  EXPECT_THAT(result.err, has_all("these settings are not applied:\n", "p.yml:1:", "batch_size"));
+  EXPECT_THAT(shell(stretto + " launch -N 3 --accelerate " + accelerate + print).err,
+              has_all("a.yaml:3:16: num_processes: 2 contradicts -N 3"));
+  EXPECT_THAT(shell(stretto + " launch --accelerate " + accelerate + " -- stretto train a.yaml").err,
+              has_all("--accelerate:", "stretto train RECIPE --accelerate "));
 }
 
 TEST(LaunchProgram, ExitCodesAndSignalsArePassedOn) {

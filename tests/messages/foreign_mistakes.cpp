@@ -29,12 +29,24 @@ void add_deepspeed(Mistakes& all) {
   add("fp16 and bf16", R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})");
   add("a word for a loss scale", R"({"fp16": {"enabled": true, "loss_scale": "big"}})");
   add("a hysteresis of 0", R"({"fp16": {"enabled": true, "hysteresis": 0}})");
-  add("offload to memory", R"({"zero_optimization": {"offload_optimizer": {"device": "cpu"}}})");
+  add("offload to an unknown device", R"({"zero_optimization": {"offload_optimizer": {"device": "disk"}}})");
+  add("parameters in files", R"({"zero_optimization": {"offload_param": {"device": "nvme"}}})");
   add("an unknown stage", R"({"zero_optimization": {"stage": 4}})");
   add("a list for a stage", R"({"zero_optimization": {"stage": [2]}})");
   add("a value for a section", R"({"bf16": true})");
   add("an unknown optimizer", R"({"optimizer": {"type": "Lion"}})");
   add("an unknown schedule", R"({"scheduler": {"type": "OneCycle"}})");
+  add("a compressed optimizer", R"({"optimizer": {"type": "OneBitAdam", "params": {"freeze_step": 400}}})");
+  add("an optimizer without correction",
+      R"({"optimizer": {"type": "AdamW", "params": {"bias_correction": false}}})");
+  add("an unknown setting of an optimizer", R"({"optimizer": {"type": "SGD", "params": {"momentun": 0.9}}})");
+  add("compression", R"({"compression_training": {"layer_reduction": {"enabled": true}}})");
+  add("curricula", R"({"data_efficiency": {"enabled": true}})");
+  add("dropped layers", R"({"progressive_layer_drop": {"enabled": true}})");
+  add("sparse attention", R"({"sparse_attention": {"mode": "fixed"}})");
+  add("autotuning", R"({"autotuning": {"enabled": true}})");
+  add("tensor parallelism", R"({"tensor_parallel": {"autotp_size": 2}})");
+  add("GPUs that are no numbers", R"({"cuda_visible_devices": "first"})");
   add("an unknown key", R"({"gradient_cliping": 1})");
   add("a key that occurs twice", R"({"train_batch_size": 2, "train_batch_size": 3})");
   add("a word for a number", R"({"gradient_clipping": "much"})");
@@ -50,7 +62,16 @@ void add_accelerate(Mistakes& all) {
     all.push_back({std::string("Accelerate: ") + name, reading(compat::read_accelerate, "a.yaml", yaml)});
   };
   add("fp8", "mixed_precision: fp8\n");
-  add("offloaded parameters", "distributed_type: FSDP\nfsdp_config: {fsdp_offload_params: true}\n");
+  add("an unknown kind of sharding", "fsdp_config: {fsdp_sharding_strategy: FULL_SHART}\n");
+  add("SageMaker", "compute_environment: AMAZON_SAGEMAKER\n");
+  add("other devices", "distributed_type: MULTI_XPU\n");
+  add("context parallelism", "parallelism_config: {parallelism_config_cp_size: 2}\n");
+  add("sizes that are not the ranks",
+      "num_processes: 8\nparallelism_config: {parallelism_config_dp_shard_size: 4}\n");
+  add("shards of nothing",
+      "distributed_type: MULTI_GPU\nfsdp_config: {}\nparallelism_config: {parallelism_config_dp_shard_size: 4}\n"
+      "deepspeed_config: {}\n");
+  add("no DeepSpeed file", "deepspeed_config: {deepspeed_config_file: ds.json}\n");
   add("hosts that do not divide the ranks", "num_processes: 2\nnum_machines: 3\n");
   add("no host", "num_machines: 0\n");
   add("ranks that are no number", "num_processes: two\n");
@@ -68,7 +89,22 @@ void add_others(Mistakes& all) {
       "two kinds of sharding",
       "is_distributed: True, use_fairscale_optimizer_sharding: True, use_fairscale_model_sharding: True");
   parameters("sharding of one rank", "is_distributed: False, use_fairscale_model_sharding: True");
-  parameters("another mode", "mode: 'test'");
+  parameters("another mode", "mode: 'predict'");
+  parameters("never per epoch", "log_steps_ratio: 0");
+  const auto alone = [&](const char* name, const std::string& yaml, Read read, const char* file, Verb verb) {
+    all.push_back({std::string("no recipe: ") + name, [=] {
+                     write_file_atomic(file, yaml);
+                     const compat::ForeignConfig foreign = read(file);
+                     compat::require_enough(compat::load_recipe("", {}, {}, foreign), foreign, verb);
+                   }});
+  };
+  alone("no model", "data-params: {data_dir: data}\n", compat::read_universal_trainer, "parameters.yml",
+        Verb::train);
+  alone("no data", "transformers-params: {pretrained_model_dir: m}\n", compat::read_universal_trainer,
+        "parameters.yml", Verb::train);
+  alone("no test data", "transformers-params: {mode: test}\n", compat::read_universal_trainer,
+        "parameters.yml", Verb::test);
+  alone("a file without a key for it", "hps: {epochs: 1}\n", compat::read_hps, "hps.yaml", Verb::train);
   const auto hps = [&](const char* name, const std::string& yaml) {
     all.push_back({std::string("hps: ") + name, reading(compat::read_hps, "hps_config.yaml", yaml)});
   };

@@ -211,6 +211,15 @@ TEST(TrainMpirun, StartsTheSameJob) {
   const ShellResult result = shell(command);
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_LT(relative_difference(workspace.losses("launched"), workspace.losses("run")), rounding);
+  // A file of Accelerate for mpirun is accepted by ranks that mpirun has started.
+  workspace.write(
+      "mpi.yaml",
+      "distributed_type: MULTI_CPU\nmpirun_config:\n  mpirun_hostfile: hosts\nnum_processes: 2\n");
+  command.replace(command.find(workspace.path("run")), workspace.path("run").size(),
+                  workspace.path("accelerate"));
+  const ShellResult accelerate = shell(command + " --accelerate " + workspace.path("mpi.yaml"));
+  ASSERT_EQ(accelerate.exit_code, 0) << accelerate.err;
+  EXPECT_LT(relative_difference(workspace.losses("run"), workspace.losses("accelerate")), rounding);
 }
 
 }  // namespace

@@ -81,6 +81,19 @@ TEST(Parse, SettingsMayOrMayNotFollowSet) {
   EXPECT_EQ(command.arguments.recipe, "r.yaml");
 }
 
+TEST(Parse, AFileOfAnotherToolReplacesTheRecipe) {
+  TrainCommand command;
+  EXPECT_EQ(command.usage_error({"a.b=1", "--params=p.yml", "--set", "c=2", "d=3"}), "");
+  EXPECT_EQ(command.arguments.recipe, "");
+  EXPECT_EQ(command.arguments.files.parameters, "p.yml");
+  EXPECT_THAT(command.arguments.overrides, ElementsAre("a.b=1", "c=2", "d=3"));
+  EXPECT_EQ(TrainCommand().usage_error({"--hps", "h.yaml"}), "");
+  TrainCommand both;
+  EXPECT_EQ(both.usage_error({"r.yaml", "--deepspeed", "ds.json"}), "");
+  EXPECT_EQ(both.arguments.recipe, "r.yaml");
+  EXPECT_THAT(TrainCommand().usage_error({"a.b=1"}), HasSubstr("recipe is required"));
+}
+
 TEST(Parse, HelpFitsAScreenAndHelpAllHasEverySetting) {
   const std::string help = TrainCommand().help("--help"), all = TrainCommand().help("--help-all");
   EXPECT_LE(std::count(help.begin(), help.end(), '\n'), 50);

@@ -12,9 +12,10 @@ namespace {
 constexpr const char* variable = "STRETTO_RECIPE";  // the number of the descriptor
 
 nlohmann::json describe(const RecipeArguments& arguments) {
-  return {arguments.recipe.string(),    arguments.overrides,           arguments.strategy,
-          arguments.deepspeed.string(), arguments.accelerate.string(), arguments.parameters.string(),
-          arguments.hps.string(),       arguments.allow_nonfinite};
+  const compat::ForeignFiles& files = arguments.files;
+  return {arguments.recipe.string(), arguments.overrides,       arguments.strategy,
+          files.deepspeed.string(),  files.accelerate.string(), files.parameters.string(),
+          files.hps.string(),        arguments.allow_nonfinite};
 }
 
 // Reads the recipe from stretto's launcher; nullopt if there is none, or if it belongs to another command

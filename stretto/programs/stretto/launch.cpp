@@ -3,12 +3,15 @@
 #include <filesystem>
 #include <memory>
 
+#include <fmt/ranges.h>
+
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/cluster/managers.h"
 #include "stretto/compat/foreign.h"
 #include "stretto/launch/process/command_line.h"
 #include "stretto/programs/arguments/checks.h"
+#include "stretto/programs/arguments/foreign_arguments.h"
 #include "stretto/programs/arguments/launch_arguments.h"
 #include "stretto/programs/stretto/slurm_script.h"
 #include "stretto/programs/stretto/verbs.h"
@@ -21,7 +24,7 @@ struct LaunchVerb {
   arguments::LaunchArguments common;
   std::string log_folder;
   std::string strategy;
-  std::filesystem::path deepspeed;
+  compat::ForeignFiles files;
   std::vector<std::string> never;
   bool slurm_script = false;
 };
@@ -32,26 +35,45 @@ bool runs_recipe(const std::vector<std::string>& command) {
   return is_stretto && command.size() > 1 && (command[1] == "train" || command[1] == "test");
 }
 
-// The strategy of the options or of a DeepSpeed configuration. A program with its own training loop uses
-// nothing else of the configuration.
-std::optional<Strategy> wanted_strategy(const LaunchVerb& arguments,
-                                        const std::vector<std::string>& command) {
-  if (!arguments.strategy.empty()) return parse_strategy(arguments.strategy);
-  if (arguments.deepspeed.empty()) return std::nullopt;
-  if (runs_recipe(command)) {
-    throw ConfigError("--deepspeed: pass it to the recipe's verb instead: {} {} RECIPE --deepspeed {}",
-                      command[0], command[1], arguments.deepspeed.string());
-  }
+// The given options for files of other tools, "--deepspeed ds.json".
+std::string file_options(const compat::ForeignFiles& files) {
+  std::string options;
+  for (const auto& [option, file] : {std::pair("--accelerate", files.accelerate),
+                                     {"--deepspeed", files.deepspeed},
+                                     {"--parameters", files.parameters}})
+    if (!file.empty()) options += fmt::format("{}{} {}", options.empty() ? "" : " ", option, file.string());
+  return options;
+}
+
+// The strategy of files of other tools. A program with its own training loop uses nothing else of their
+// settings.
+Strategy foreign_strategy(const compat::ForeignConfig& foreign) {
   Strategy strategy;
   std::string left_out;
-  for (const compat::ForeignSetting& setting : compat::read_deepspeed(arguments.deepspeed).settings) {
+  for (const compat::ForeignSetting& setting : foreign.settings) {
     if (setting.name == "training.strategy") strategy.kind = parse_strategy(setting.value).kind;
     if (setting.name == "training.precision") strategy.precision = parse_precision(setting.value);
     const bool used = setting.name == "training.strategy" || setting.name == "training.precision";
     if (!used && !setting.implied) left_out += "\n  " + setting.place;
   }
-  log::info("strategy   {}, from {}{}{}", strategy.name(), arguments.deepspeed.string(),
-            left_out.empty() ? "" : "; its other settings are not applied:", left_out);
+  log::info("strategy   {}, from {}{}{}", strategy.name(), fmt::join(foreign.files, ", "),
+            left_out.empty() ? "" : "; these settings are not applied:", left_out);
+  return strategy;
+}
+
+// The strategy of the options; the files of other tools also determine ranks and hosts.
+std::optional<Strategy> apply_strategy(LaunchVerb& arguments, const std::vector<std::string>& command) {
+  if (!arguments.strategy.empty()) return parse_strategy(arguments.strategy);
+  if (!arguments.files.any()) return std::nullopt;
+  if (runs_recipe(command)) {
+    const std::string options = file_options(arguments.files);
+    throw ConfigError("{}: pass it to the recipe's verb instead: {} {} RECIPE {}",
+                      options.substr(0, options.find(' ')), command[0], command[1], options);
+  }
+  compat::ForeignConfig foreign = compat::read_foreign(arguments.files);
+  const Strategy strategy = foreign_strategy(foreign);
+  foreign.notes.clear();  // of keys that do not matter to a recipe
+  arguments::apply_foreign_launch(foreign, arguments.common);
   return strategy;
 }
 
@@ -138,11 +160,10 @@ void add_launch(CLI::App& app, int& exit_code) {
           "Strategy for the program's Lite or recipe, such as deepspeed-2-bf16 (`stretto strats` lists them)")
       ->type_name("NAME")
       ->check(arguments::a_name);
-  verb->add_option(
-          "--deepspeed", arguments->deepspeed,
-          "A DeepSpeed configuration (ds_config.json), whose ZeRO stage and precision are the strategy")
-      ->type_name("FILE")
-      ->excludes("--strat");
+  arguments::add_foreign_arguments(*verb, arguments->files);
+  for (const char* option : {"--deepspeed", "--accelerate", "--parameters"})
+    verb->get_option(option)->excludes("--strat")->description(verb->get_option(option)->get_description() +
+                                                               ": strategy, precision, ranks and hosts");
 
   // Everything from the first word that is not an option belongs to the program. CLI11 ends a verb at "--"
   // unless the verb still expects a positional argument; "program" is one that accepts no value.
@@ -161,8 +182,8 @@ void add_launch(CLI::App& app, int& exit_code) {
     refuse_tasks_as_launchers();
     launch::LaunchOptions options{.command = launched_command(*verb), .log_folder = arguments->log_folder};
     if (!arguments->log_folder.empty()) options.flight_record = options.log_folder / "flight_record.json";
+    if (const auto strategy = apply_strategy(*arguments, options.command)) set_launched_strategy(*strategy);
     arguments::apply(arguments->common, options);
-    if (const auto strategy = wanted_strategy(*arguments, options.command)) set_launched_strategy(*strategy);
     exit_code = launch::run(options);
   });
 }

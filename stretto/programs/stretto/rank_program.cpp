@@ -30,8 +30,7 @@ std::vector<std::string> rank_command() {
   return rank_command(std::move(arguments));
 }
 
-void become_rank_program() {
-  const std::vector<std::string> command = rank_command();
+void become_rank_program(const std::vector<std::string>& command) {
   std::vector<char*> arguments;
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);

@@ -13,7 +13,7 @@ std::vector<std::string> rank_command();
 // Like rank_command(), with these arguments instead of those of this process.
 std::vector<std::string> rank_command(std::vector<std::string> arguments);
 
-// Executes rank_command() in place of this process (execv). Throws IoError on failure; does not return.
-[[noreturn]] void become_rank_program();
+// Executes a rank_command() in place of this process (execv). Throws IoError on failure; does not return.
+[[noreturn]] void become_rank_program(const std::vector<std::string>& command = rank_command());
 
 }  // namespace stretto::cli

@@ -15,9 +15,12 @@ int run_recipe(arguments::RecipeArguments& arguments, Verb verb) {
   const bool launched = cluster::is_rank();
   if (launched) arguments::note_ranks_of_launcher(arguments.launch);
   if (!launched) arguments::apply_foreign_launch(arguments);
+  verb = arguments::wanted_verb(arguments, verb);
   const Recipe recipe = arguments::load_checked(arguments, verb);
-  if (launched) become_rank_program();
-  return arguments::launch_recipe(arguments, recipe, verb, rank_command());
+  std::vector<std::string> command = rank_command();
+  command.at(1) = verb == Verb::test ? "test" : "train";
+  if (launched) become_rank_program(command);
+  return arguments::launch_recipe(arguments, recipe, verb, std::move(command));
 }
 
 void add_recipe_verb(CLI::App& app, int& exit_code, const char* name, const char* help, Verb verb) {
