@@ -110,7 +110,9 @@ std::vector<std::string> places_of(const std::string& content, InputFormat forma
   write_file_atomic(folder.path() / "f", content);
   LineReader source(folder.path() / "f");
   std::vector<std::string> places;
-  const auto short_place = [&](const std::string& place) { return place.substr(folder.path().string().size() + 1); };
+  const auto short_place = [&](const std::string& place) {
+    return place.substr(folder.path().string().size() + 1);
+  };
   try {
     read_inputs(source, format, parser, [&](const PipelineInput& input, const std::string& place) {
       places.push_back(short_place(place) + " " + input.text);

@@ -115,10 +115,14 @@ def check_samples(stretto):
                           "causal_lm=null", "evaluate.samples=[a]")
 
 
-def megabytes(stretto, count):
-    """The largest memory of a process that continues `count` prompts of standard input."""
+def write_prompts(stretto, count):
     with open(stretto.folder / "many.txt", "w") as file:
         file.writelines(f"Anna has {number % 90 + 10} books\n" for number in range(count))
+
+
+def megabytes(stretto, count):
+    """The largest memory of a process that continues `count` prompts of standard input."""
+    write_prompts(stretto, count)
     with open(stretto.folder / "many.txt") as prompts, open(stretto.folder / "many.jsonl", "w") as output:
         process = subprocess.Popen([stretto.program, *GENERATE, "--json", "--max-new-tokens", "2"], cwd=stretto.folder,
                                    stdin=prompts, stdout=output)
@@ -136,6 +140,7 @@ def check_many_prompts(stretto):
 
 def check_interruptions(stretto):
     """When generation is stopped by Ctrl-C, or nobody reads its output, one line says so, and what was written stays."""
+    write_prompts(stretto, 10_000)
     for ranks in (1, 2):
         flags = [*GENERATE, "--input", "many.txt", "--batch-size", 1, "--max-new-tokens", 20, "-N", ranks]
         process = stretto.start(*flags)
