@@ -18,7 +18,9 @@ class Points : public data::SampleDataset {
 };
 
 struct Line : Module {
-  Line() : layer(model(std::make_shared<nn::Linear>(2, 1))) {}
+  Line() : layer(model(std::make_shared<nn::Linear>(2, 1))) {
+    for (const Tensor& parameter : layer->parameters()) parameter.detach().zero_();
+  }
   Loss training_step(const Batch& batch, StepContext&) override {
     return {layer->forward(batch.at("x")).sum(), batch.count};
   }
