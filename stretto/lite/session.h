@@ -35,8 +35,8 @@ struct Session {
   std::vector<torch::optim::LRScheduler*> schedulers;  // the caller's
   std::map<std::filesystem::path, std::unique_ptr<checkpoint::Writer>> writers;
   parallel::LossScale loss_scale;
-  // That of the gradients since the last synchronising backward, which a step of another model must not
-  // change.
+  // The gradients since the last synchronising backward have this scale; a step of another model must not
+  // change it.
   double scale_in_use = 1;
   parallel::RandomState random;
   std::unique_ptr<parallel::MatmulLibraries> products;  // of the first model with stretto::nn layers, on CPU

@@ -371,8 +371,8 @@ TEST(Optimizers, MuonIsAdamwForAllButHiddenMatrices) {
   EXPECT_FALSE(at::equal(step(muon_with(0.2)), expected));
 }
 
-// With compute weights in bf16, matmuls have bf16 operands. Singular values then differ from those of fp32 by
-// rounding only, for wide and for tall matrices.
+// Matmuls have bf16 operands if the compute weights are bf16. Singular values then differ from those of fp32
+// by rounding only, for wide and for tall matrices.
 TEST(Optimizers, MuonInHalfPrecisionOrthogonalizes) {
   for (const auto& [rows, columns] : {std::pair{16, 40}, std::pair{40, 16}}) {
     const auto update_in = [&, shape = std::vector<int64_t>{rows, columns}](at::ScalarType compute) {

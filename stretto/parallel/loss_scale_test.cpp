@@ -28,8 +28,8 @@ TEST(LossScale, GrowsAfterAnIntervalAndIsLoweredAtAnOverflow) {
   EXPECT_EQ(scale.value(), 8);
 }
 
-// As DeepSpeed's DynamicLossScaler: with a hysteresis of 2 the first overflow since the last growth does not
-// lower the scale.
+// DeepSpeed's DynamicLossScaler does the same: with a hysteresis of 2 the first overflow since the last
+// growth does not lower the scale.
 TEST(LossScale, HysteresisToleratesOverflowsUntilTheNextGrowth) {
   LossScale scale(LossScaleOptions{.init_scale = 64, .growth_interval = 2, .hysteresis = 2});
   std::vector<double> values;

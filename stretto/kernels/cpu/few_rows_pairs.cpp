@@ -8,7 +8,7 @@ namespace {
 constexpr int64_t numbers = 32;  // bf16 numbers of a vector
 
 int64_t rounded_up(int64_t x, int64_t step) { return (x + step - 1) / step * step; }
-// Of a row of a, in pairs, and of a row of sums.
+// The padded lengths of a row of a, in pairs, and of a row of sums.
 int64_t padded_pairs(const FewRowsProduct& product) { return rounded_up(product.k, numbers) / 2; }
 int64_t padded_columns(int64_t columns) { return rounded_up(columns, numbers); }
 

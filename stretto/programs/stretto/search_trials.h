@@ -26,9 +26,9 @@ struct TrialState {
 // folder that does not exist is that of a trial that has not begun.
 TrialState read_trial(const std::filesystem::path& folder, const SearchMetric& metric, int64_t until);
 
-// Of `trials`, the better half by their scores, rounded up, in their order (successive halving: Jamieson and
-// Talwalkar 2016, with a factor of 2). Of equal scores the first is better; trials without a score are worst.
-// REQUIRES: a score per trial.
+// Returns the better half of `trials` by their scores, rounded up, in their order (successive halving:
+// Jamieson and Talwalkar 2016, with a factor of 2). The first of equal scores is better; trials without a
+// score are worst. REQUIRES: a score per trial.
 std::vector<int64_t> better_half(const std::vector<int64_t>& trials,
                                  const std::vector<std::optional<double>>& scores, bool larger_is_better);
 

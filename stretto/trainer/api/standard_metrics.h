@@ -81,11 +81,11 @@ class PerplexityMetric : public MeanMetric {
 // state is a score and a label per sample and class.
 class RankingMetric : public Metric {
  public:
-  // Of one class: scores, labels [N]; label 1 is a sample of the class, which should have a high score, and
-  // label 0 another one. Of num_labels classes: scores [N, num_labels], and labels [N] of an integer type,
-  // the class of each sample, or [N, num_labels], 1 for each class of a sample, else 0. Classes of samples
-  // with one class each are compared over samples, so scores should be probabilities. Throws ShapeError, and
-  // DataError for a class out of range.
+  // One class has scores and labels [N]: label 1 is a sample of the class, which should have a high score,
+  // and label 0 another one. Several have scores [N, num_labels], and labels [N] of an integer type, which
+  // are the class of each sample, or labels [N, num_labels], 1 for each class of a sample, else 0. Classes of
+  // samples with one class each are compared over samples, so scores should be probabilities. Throws
+  // ShapeError, and DataError for a class out of range.
   void update(const Tensor& scores, const Tensor& labels);
 
   // Throws Error for a score that is NaN, and where the metric of a class is not defined.

@@ -37,7 +37,7 @@ class Evaluator {
   // the metric `may_be_nonfinite`. Collective.
   Metrics evaluate(int64_t step, const std::string& may_be_nonfinite = "");
 
-  // Of the last evaluate().
+  // The duration and speed of the last evaluate().
   const EvaluationSpeed& speed() const { return speed_; }
 
   // The texts of evaluate.samples and their continuations at the last evaluate(), on rank 0.
