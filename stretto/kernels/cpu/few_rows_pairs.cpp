@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "stretto/kernels/cpu/avx512_bf16.h"
+
 namespace stretto::kernels {
 namespace {
 
@@ -31,20 +33,16 @@ size_t few_rows_pairs_scratch(const FewRowsProduct& product, int64_t columns) {
 
 #include <immintrin.h>
 
-#define STRETTO_PAIRS __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
-#define STRETTO_PAIRS_INLINE \
-  inline __attribute__((always_inline, target("avx512f,avx512bw,avx512vl,avx512bf16")))
-
 namespace stretto::kernels {
 namespace {
 
 constexpr int most_sums = 16;  // in registers
 
-STRETTO_PAIRS_INLINE __mmask32 first(int64_t count) {
+STRETTO_AVX512_INLINE __mmask32 first(int64_t count) {
   return count >= numbers ? ~__mmask32{0} : (__mmask32{1} << count) - 1;
 }
 
-STRETTO_PAIRS_INLINE __m512 add(__m512 sum, __m512i a, __m512i b) {
+STRETTO_AVX512_INLINE __m512 add(__m512 sum, __m512i a, __m512i b) {
   return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
 }
 
@@ -66,7 +64,7 @@ uint32_t* pairs_of(const FewRowsProduct& product, void* scratch) {
 // --- columns of b are contiguous: each sum is a dot product
 
 template <int m, int columns>
-STRETTO_PAIRS_INLINE void dot(const FewRowsProduct& product, const uint32_t* pairs, int64_t column) {
+STRETTO_AVX512_INLINE void dot(const FewRowsProduct& product, const uint32_t* pairs, int64_t column) {
   constexpr int ahead = 8;  // the distance of prefetches, in columns
   const int64_t padded = padded_pairs(product), stride = product.b_stride;
   const auto* const b = static_cast<const uint16_t*>(product.b) + column * stride;
@@ -98,8 +96,8 @@ STRETTO_PAIRS_INLINE void dot(const FewRowsProduct& product, const uint32_t* pai
 }
 
 template <int m>
-STRETTO_PAIRS void dot_columns(const FewRowsProduct& product, const uint32_t* pairs, int64_t begin,
-                               int64_t end) {
+STRETTO_AVX512 void dot_columns(const FewRowsProduct& product, const uint32_t* pairs, int64_t begin,
+                                int64_t end) {
   constexpr int columns = most_sums / m >= 8 ? 8 : most_sums / m >= 4 ? 4 : most_sums / m >= 2 ? 2 : 1;
   int64_t column = begin;
   for (; column + columns <= end; column += columns) dot<m, columns>(product, pairs, column);
@@ -111,8 +109,8 @@ STRETTO_PAIRS void dot_columns(const FewRowsProduct& product, const uint32_t* pa
 // Adds `rows` pairs of rows of b from pair `pair` on. The sums of 32 columns are two vectors in the order in
 // which instructions interleave two rows.
 template <int m, int rows>
-STRETTO_PAIRS_INLINE void add_rows(const FewRowsProduct& product, const uint32_t* pairs, int64_t pair,
-                                   int64_t begin, int64_t end, float* sums) {
+STRETTO_AVX512_INLINE void add_rows(const FewRowsProduct& product, const uint32_t* pairs, int64_t pair,
+                                    int64_t begin, int64_t end, float* sums) {
   const int64_t padded = padded_pairs(product), width = padded_columns(end - begin),
                 stride = product.b_stride;
   const auto* const b = static_cast<const uint16_t*>(product.b) + 2 * pair * stride + begin;
@@ -150,8 +148,8 @@ STRETTO_PAIRS_INLINE void add_rows(const FewRowsProduct& product, const uint32_t
 }
 
 template <int m>
-STRETTO_PAIRS void add_columns(const FewRowsProduct& product, const uint32_t* pairs, int64_t begin,
-                               int64_t end, float* sums) {
+STRETTO_AVX512 void add_columns(const FewRowsProduct& product, const uint32_t* pairs, int64_t begin,
+                                int64_t end, float* sums) {
   constexpr int rows = 4;
   const int64_t width = padded_columns(end - begin), count = (product.k + 1) / 2;
   std::memset(sums, 0, static_cast<size_t>(m * width) * sizeof(float));

@@ -14,6 +14,8 @@
 
 #include <immintrin.h>
 
+#include "stretto/kernels/cpu/avx512_bf16.h"
+
 // Matmul by Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008): tiles of 12 x
 // 32 sums in registers, from a panel of 32 columns of b that is packed into L1 or L2, and 12 rows of a. a is
 // packed only if its columns are contiguous. Unlike oneDNN, this compiles no code per shape, and prefetches
@@ -21,9 +23,6 @@
 //
 // It uses the intrinsics of one instruction set; other processors use other libraries. Code for fp32 contains
 // no bf16 instructions, so that it runs on processors without AVX512-BF16.
-#define STRETTO_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
-#define STRETTO_AVX512_INLINE \
-  inline __attribute__((always_inline, target("avx512f,avx512bw,avx512vl,avx512bf16")))
 
 namespace stretto::kernels {
 namespace {

@@ -1,5 +1,6 @@
 #include "stretto/kernels/cpu/pair_products.h"
 
+#include "stretto/kernels/cpu/avx512_bf16.h"
 #include "stretto/kernels/cpu/matmul_loops.h"
 
 #if defined(__x86_64__)
@@ -12,23 +13,19 @@
 
 #include <immintrin.h>
 
-#define STRETTO_PAIRS __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
-#define STRETTO_PAIRS_INLINE \
-  inline __attribute__((always_inline, target("avx512f,avx512bw,avx512vl,avx512bf16")))
-
 namespace stretto::kernels {
 namespace {
 
 constexpr int64_t lanes = 16;
 
-STRETTO_PAIRS_INLINE void store(float* to, __m512 sum, __m512 factor, bool accumulate) {
+STRETTO_AVX512_INLINE void store(float* to, __m512 sum, __m512 factor, bool accumulate) {
   _mm512_storeu_ps(
       to, accumulate ? _mm512_fmadd_ps(sum, factor, _mm512_loadu_ps(to)) : _mm512_mul_ps(sum, factor));
 }
 
 // `rows` rows and `vectors` vectors of columns of c.
 template <int rows, int vectors>
-STRETTO_PAIRS_INLINE void multiply_block(const PairProduct& product, int64_t i, int64_t j) {
+STRETTO_AVX512_INLINE void multiply_block(const PairProduct& product, int64_t i, int64_t j) {
   __m512 sums[rows][vectors];
 #pragma GCC unroll 12
   for (int r = 0; r < rows; ++r)
@@ -58,7 +55,7 @@ STRETTO_PAIRS_INLINE void multiply_block(const PairProduct& product, int64_t i, 
 }
 
 template <int rows>
-STRETTO_PAIRS_INLINE void multiply_rows(const PairProduct& product, int64_t i) {
+STRETTO_AVX512_INLINE void multiply_rows(const PairProduct& product, int64_t i) {
   int64_t j = 0;
   for (; j + 2 * lanes <= product.n; j += 2 * lanes) multiply_block<rows, 2>(product, i, j);
   if (j < product.n) multiply_block<rows, 1>(product, i, j);
@@ -68,7 +65,7 @@ STRETTO_PAIRS_INLINE void multiply_rows(const PairProduct& product, int64_t i) {
 
 bool has_pair_products() { return has_matrix_product(/*bf16=*/true); }
 
-STRETTO_PAIRS void multiply_pairs(const PairProduct& product) {
+STRETTO_AVX512 void multiply_pairs(const PairProduct& product) {
   int64_t i = 0;
   for (; i + 8 <= product.m; i += 8) multiply_rows<8>(product, i);
   if (product.m - i >= 4) multiply_rows<4>(product, i), i += 4;
@@ -76,8 +73,8 @@ STRETTO_PAIRS void multiply_pairs(const PairProduct& product) {
   if (i < product.m) multiply_rows<1>(product, i);
 }
 
-STRETTO_PAIRS void round_to_pairs(const float* from, int64_t rows, int64_t n, int64_t stride, uint32_t* along,
-                                  uint32_t* down) {
+STRETTO_AVX512 void round_to_pairs(const float* from, int64_t rows, int64_t n, int64_t stride,
+                                   uint32_t* along, uint32_t* down) {
   for (int64_t i = 0; i < rows; i += 2) {
     const float *first = from + i * stride, *second = first + stride;
     const bool has_second = i + 1 < rows;
