@@ -15,7 +15,7 @@ import types
 import measure
 
 STEPS = {"AdamW 22.7 M": ("adamw_bench", [], "step_ms"), "AdamW, words by rows": ("adamw_bench", [], "sparse_step_ms"),
-         "Lite overhead, 1 rank": ("lite_bench", [1], "overhead_us"), "Lite step, 2 ranks": ("lite_bench", [2], "lite_us")}
+         "Lite step, 1 rank": ("lite_bench", [1], "lite_us"), "Lite step, 2 ranks": ("lite_bench", [2], "lite_us")}
 
 
 SHARDED = ["zero1", "zero2", "fsdp"]
