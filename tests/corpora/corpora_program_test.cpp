@@ -153,7 +153,7 @@ TEST_F(CorporaProgram, AFullDiskIsReportedAndTheSameCommandContinues) {
   EXPECT_TRUE(files_of("kept") == files_of("whole"));
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // its shadow memory would be counted
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their shadow memory would be counted
 TEST_F(CorporaProgram, MemoryDoesNotDependOnTheSizeOfADocument) {
   write_text(60'000'000);
   BackgroundShell run("exec " + tokenize("corpus", "-j 2"));

@@ -58,7 +58,7 @@ Peaks peaks_of(const std::string& command) {
 }
 
 bool measures() {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return false;  // a sanitizer's shadow memory is counted
 #else
   return memory_of(::getpid()).own > 0;
