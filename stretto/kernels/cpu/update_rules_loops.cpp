@@ -146,6 +146,7 @@ STRETTO_INLINE void sgd_body(R* __restrict p, R* __restrict g, R* __restrict b, 
 
 }  // namespace
 
+// NOLINTBEGIN(bugprone-macro-parentheses): R is a type
 #define STRETTO_DEFINE_RULES(R)                                                                              \
   STRETTO_MULTIARCH void adam_rule_loop(R* p, R* g, R* m, R* v, int64_t n, const AdamRule& rule) {           \
     adam_body(p, g, m, v, n, rule);                                                                          \
@@ -177,6 +178,7 @@ STRETTO_INLINE void sgd_body(R* __restrict p, R* __restrict g, R* __restrict b, 
   STRETTO_MULTIARCH void sgd_momentum_loop(R* p, R* g, R* b, int64_t n, const SgdRule& rule) {               \
     sgd_body(p, g, b, n, rule);                                                                              \
   }
+// NOLINTEND(bugprone-macro-parentheses)
 STRETTO_DEFINE_RULES(float)
 STRETTO_DEFINE_RULES(double)
 #undef STRETTO_DEFINE_RULES
