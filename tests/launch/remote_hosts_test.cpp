@@ -1,3 +1,5 @@
+#include <cstdlib>
+
 #include "tests/support/hosts.h"
 #include "tests/train/workspace.h"
 #include <gmock/gmock.h>
@@ -189,7 +191,8 @@ TEST_F(SshHosts, MpirunsTrainingTakesTheStepsOfOneHost) {
   command.replace(
       command.find("exec "), 5,
       "exec mpirun --allow-run-as-root --bind-to none --mca plm_rsh_agent ssh --host host0:2,host1:2 "
-      "-x MASTER_ADDR=10.77.0.1 -x STRETTO_SECRET=s3cret ");
+      "-x MASTER_ADDR=10.77.0.1 -x STRETTO_SECRET=s3cret " +
+          std::string(std::getenv("TSAN_OPTIONS") != nullptr ? "-x TSAN_OPTIONS " : ""));
   const HostResult by_mpirun = run("(" + command + ")")[0];
   if (!works_) GTEST_SKIP() << why_not();
   ASSERT_EQ(by_mpirun.exit_code, 0) << by_mpirun.err;
