@@ -47,6 +47,9 @@ class Dataset {
   // Whether batches are padded to their longest sample: batches then consist of samples of similar length.
   virtual bool pads() const { return false; }
 
+  // Whether training takes the samples in their order, regardless of training.shuffle.
+  virtual bool is_ordered() const { return false; }
+
   // Packs samples into one batch on CPU. An empty list gives a batch without tensors and with count 0.
   // Thread-safe.
   virtual Batch pack(std::span<const int64_t> samples) const = 0;

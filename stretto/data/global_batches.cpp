@@ -13,7 +13,7 @@ SamplerOptions by_count(SamplerOptions order, int64_t samples) {
 SamplerOptions order_of(const Dataset& dataset, const BatchOptions& options) {
   SamplerOptions order;
   order.seed = options.seed;
-  order.shuffle = options.shuffle;
+  order.shuffle = options.shuffle && !dataset.is_ordered();
   order.group_by_length = dataset.pads();
   order.global_batch_size = options.global_batch_size;
   if (options.max_tokens <= 0) return order;

@@ -22,6 +22,7 @@ class Subset : public Dataset {
   }
   std::string fingerprint() const override;
   bool pads() const override { return whole_.pads(); }
+  bool is_ordered() const override { return whole_.is_ordered(); }
   Batch pack(std::span<const int64_t> samples) const override { return whole_.pack(in_whole(samples)); }
   Batch pack_with(std::span<const int64_t> samples, const Collate& collate) const override {
     return whole_.pack_with(in_whole(samples), collate);
