@@ -6,8 +6,6 @@
 #include <numeric>
 #include <vector>
 
-#include "stretto/base/error.h"
-
 namespace stretto::metrics {
 namespace {
 
@@ -61,8 +59,8 @@ double area_under_roc(std::span<const double> scores, std::span<const double> la
   const std::vector<Tied> groups = ranked(scores, labels);
   const auto [positive, negative] = total(groups);
   if (positive == 0 || negative == 0)
-    throw Error("the area under the ROC curve is not defined: all {} labels are {}", scores.size(),
-                positive > 0 ? 1 : 0);
+    throw UndefinedMetric("the area under the ROC curve is not defined: all {} labels are {}", scores.size(),
+                          positive > 0 ? 1 : 0);
   double pairs = 0, positive_above = 0;  // twice the pairs in the right order
   for (const Tied& tied : groups) {
     pairs += tied.negative * (2 * positive_above + tied.positive);
@@ -99,6 +97,8 @@ double averaged(RankingFunction* metric, std::span<const double> scores, std::sp
     if (weight == 0) continue;
     try {
       sum += weight * metric(column(scores, num_labels, label), of_class);
+    } catch (const UndefinedMetric& error) {
+      throw UndefinedMetric("class {}: {}", label, error.what());
     } catch (const Error& error) {
       throw Error("class {}: {}", label, error.what());
     }

@@ -26,7 +26,7 @@ TEST(Ranking, AreaUnderTheRocCurve) {
   EXPECT_DOUBLE_EQ(area_under_roc(Values{0.8, 0.35, 0.4, 0.1}, Values{1, 1, 0, 0}), 0.75);
   EXPECT_DOUBLE_EQ(area_under_roc(Values{1, 1, 1}, Values{0, 1, 0}), 0.5);
   EXPECT_DOUBLE_EQ(area_under_roc(Values{1, 2, 2, 3}, Values{0, 0, 1, 1}), (2 + 1.5) / 4);
-  EXPECT_THROW(area_under_roc(Values{1, 2}, Values{1, 1}), Error);
+  EXPECT_THROW(area_under_roc(Values{1, 2}, Values{1, 1}), UndefinedMetric);
   EXPECT_THROW(area_under_roc(Values{1, 2}, Values{0, 2}), Error);
   EXPECT_THROW(area_under_roc(Values{1, NAN}, Values{0, 1}), Error);
   EXPECT_THROW(area_under_roc(Values{1}, Values{0, 1}), Error);

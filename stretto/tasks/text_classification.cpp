@@ -73,6 +73,7 @@ class TextClassification : public FineTuning<Table, TextDataset, SequenceClassif
 
   Table read(const std::filesystem::path& file, const data::LabelSet* labels, bool require_labels) const;
   ClassificationSettings settings(const std::vector<std::string>& labels) const;
+  void require_monitored_metric(const std::vector<std::string>& labels, const Table& validation) const;
   void write_predictions(const Table& table, const ClassificationResults& results) const;
   std::string describe_most_wrong(const Table& table, const ClassificationResults& results) const;
 
@@ -124,6 +125,27 @@ void TextClassification::describe(const Table& table, const TextDataset& dataset
             data::describe_lengths(data::lengths_of(dataset), recipe_.data.max_length, data_names));
 }
 
+// Throws ConfigError if a decision depends on auroc, which the labels of the validation texts leave
+// undefined.
+void TextClassification::require_monitored_metric(const std::vector<std::string>& labels,
+                                                  const Table& validation) const {
+  if (problem_ == ProblemType::regression || config_.glue_task) return;
+  const auto uses = data::label_uses(validation);
+  const auto texts = std::ssize(validation.rows);
+  for (const auto& [setting, monitor] : {std::pair("checkpoint.monitor", recipe_.checkpoint.monitor),
+                                         {"early_stopping.monitor", recipe_.early_stopping.monitor}}) {
+    if (monitor != "auroc" && monitor != "eval_auroc") continue;
+    for (const std::string& label : labels) {
+      const auto use = uses.find(label);
+      const int64_t count = use == uses.end() ? 0 : use->second.count;
+      if (count > 0 && count < texts) continue;
+      throw ConfigError(
+          "{}: auroc is not defined on {}: {} of its {} texts have the label {}; validate on texts with and without it, or monitor average_precision",
+          recipe_.origins.label(setting), validation.name, count, texts, label);
+    }
+  }
+}
+
 TextClassification::TrainingFiles TextClassification::read_for_training() {
   std::optional<data::LabelSet> expected;
   if (recipe_.model.path) {
@@ -144,6 +166,7 @@ TextClassification::TrainingFiles TextClassification::read_for_training() {
     files.validation = data::take_validation(files.train, *recipe_.data.validation_split,
                                              static_cast<uint64_t>(recipe_.training.seed));
   }
+  if (files.validation) require_monitored_metric(files.train.labels.names(), *files.validation);
   files.labels =
       problem_ == ProblemType::regression ? std::vector<std::string>{"0"} : files.train.labels.names();
   return files;

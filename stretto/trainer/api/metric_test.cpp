@@ -140,6 +140,29 @@ TEST_F(MetricTest, HasTheSameValuesForAnyNumberOfRanks) {
   }
 }
 
+// All samples are of one class.
+struct OneClass : trainer::Line {
+  OneClass() : auroc(metric(std::make_shared<AurocMetric>())) {}
+  Predictions validation_step(const Batch& batch, StepContext& context) override {
+    auroc->update(at::tensor(batch.sample_ids, at::kDouble), at::ones({batch.count}));
+    return trainer::Line::validation_step(batch, context);
+  }
+  std::shared_ptr<AurocMetric> auroc;
+};
+
+TEST_F(MetricTest, AMetricThatIsNotDefinedIsLeftOut) {
+  const Metrics found = fit<OneClass>(2).best.value();
+  EXPECT_FALSE(found.contains("auroc"));
+  EXPECT_TRUE(found.contains("loss"));
+  recipe_.checkpoint.monitor = "auroc";
+  recipe_.output = folder_.path() / "monitored";
+  EXPECT_THAT([&] { fit<OneClass>(); }, ThrowsMessage<ConfigError>(HasSubstr("has no metric \"auroc\"")));
+  // One sample is of one class, but all are not.
+  recipe_.evaluate.sanity_steps = recipe_.evaluate.batch_size.emplace(1);
+  recipe_.output = folder_.path() / "checked";
+  EXPECT_TRUE(fit<Measured>().best.value().contains("auroc"));
+}
+
 TEST_F(MetricTest, CanBeMonitored) {
   recipe_.checkpoint.monitor = "auroc";
   EXPECT_TRUE(fit<Measured>().best.has_value());

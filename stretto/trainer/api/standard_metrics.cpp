@@ -1,8 +1,10 @@
 #include "stretto/trainer/api/standard_metrics.h"
 
 #include <cmath>
+#include <utility>
 
 #include "stretto/base/error.h"
+#include "stretto/base/log.h"
 #include "stretto/metrics/ranking.h"
 
 namespace stretto {
@@ -132,8 +134,14 @@ Metrics RankingMetric::compute() const {
   };
   const Tensor scores = state().slice(1, 0, num_labels_).contiguous(),
                labels = state().slice(1, num_labels_).contiguous();
-  return {{name_, metrics::averaged(function_, values_of(scores), values_of(labels), num_labels_,
-                                    parse_enum<metrics::Average>(average_))}};
+  try {
+    return {{name_, metrics::averaged(function_, values_of(scores), values_of(labels), num_labels_,
+                                      parse_enum<metrics::Average>(average_))}};
+  } catch (const metrics::UndefinedMetric& error) {
+    if (!std::exchange(has_warned_, true))
+      log::warning("metric \"{}\": {}; evaluations leave it out", name_, error.what());
+    return {};
+  }
 }
 
 AurocMetric::AurocMetric(std::string name) : AurocMetric(1, "micro", std::move(name)) {}

@@ -88,7 +88,8 @@ class RankingMetric : public Metric {
   // ShapeError, and DataError for a class out of range.
   void update(const Tensor& scores, const Tensor& labels);
 
-  // Throws Error for a score that is NaN, and where the metric of a class is not defined.
+  // No value, and a warning the first time, where the metric of a class is not defined. Throws Error for a
+  // score that is NaN.
   Metrics compute() const override;
 
  protected:
@@ -101,10 +102,11 @@ class RankingMetric : public Metric {
   std::string name_;
   int64_t num_labels_;
   std::string average_;
+  mutable bool has_warned_ = false;
 };
 
-// Area under the ROC curve: roc_auc_score, with multi_class="ovr". It is not defined if the samples of a
-// class are none or all; the weighted average ignores classes without samples.
+// Area under the ROC curve: roc_auc_score, with multi_class="ovr". It is not defined, and left out, if the
+// samples of a class are none or all; the weighted average ignores classes without samples.
 class AurocMetric : public RankingMetric {
  public:
   explicit AurocMetric(std::string name = "auroc");

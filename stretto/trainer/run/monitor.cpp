@@ -36,9 +36,20 @@ Monitor::Monitor(std::string setting, const std::string& metric, MetricMode mode
       larger_is_better_(mode == MetricMode::automatic ? direction_of(setting_, metric_)
                                                       : mode == MetricMode::max) {}
 
+bool Monitor::may_be_undefined() const { return metric_.substr(metric_.rfind('/') + 1) == "auroc"; }
+
+void Monitor::require_in_part(const Metrics& metrics) const {
+  if (!may_be_undefined()) value(metrics);
+}
+
 double Monitor::value(const Metrics& metrics) const {
   const auto found = metrics.find(metric_);
   if (found != metrics.end()) return found->second;
+  if (may_be_undefined() && metrics.contains("average_precision")) {
+    throw ConfigError(
+        "{}: {} is not defined on the evaluated samples, as a class has none or all of them; evaluate samples of all classes, or monitor average_precision",
+        setting_, metric_);
+  }
   std::vector<std::string> names;
   for (const auto& [name, value] : metrics) names.push_back(name);
   throw ConfigError("{}: the evaluation has no metric \"{}\"{}; available: {}", setting_, metric_,

@@ -25,8 +25,13 @@ class Monitor {
 
   // Throws ConfigError, with the available names, if it is missing.
   double value(const Metrics& metrics) const;
+  // Like value(), for an evaluation of few samples, for which auroc may not be defined although it is for
+  // all.
+  void require_in_part(const Metrics& metrics) const;
 
  private:
+  bool may_be_undefined() const;
+
   std::string setting_;
   std::string metric_;
   bool larger_is_better_;
