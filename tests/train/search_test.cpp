@@ -87,6 +87,32 @@ TEST_F(Search, MistakesAreNamedBeforeATrialBegins) {
   refuses("--trials 2 --param optimizer.lrr=log:1e-4:10", "did you mean \"lr\"?");
   refuses("--trials 2 --param optimizer.lr=log:1:2 evaluate.every=never", "a search compares trials by");
   refuses("--trials 2 --param optimizer.lr=log:1:2 --nnodes 2", "trials run on one host");
+  const std::string rate = "--trials 2 --param optimizer.lr=log:1:2 ";
+  refuses(rate + "--param optimizer.lr=log:1:2", "--param optimizer.lr=log:1:2: optimizer.lr is given twice");
+  refuses(rate + "--set optimizer.lr=1e-3", "optimizer.lr is set for all trials by --set optimizer.lr=1e-3");
+  refuses(rate + "--search-seed -1", "--search-seed: ");
+  refuses(rate + "--halve-after 1", "--halve-after 1: trials are not evaluated before; evaluate.every");
+  refuses(rate + "--set training.fast_dev_run=1", "training.fast_dev_run: a search compares whole runs");
+  refuses("--trials 2 --param output=choice:a,b", "a search sets output itself");
+  refuses("--trials 2 --param checkpoint.monitor=choice:loss,accuracy", "trials are compared by one metric");
+  refuses("--trials 9 --param optimizer.momentum=choice:0,x",
+          "--param optimizer.momentum=choice:0,x: in trial-0");
+  refuses("--trials 9 --param training.global_batch_size=choice:8,0",
+          "--param training.global_batch_size=choice:8,0: in trial-0");
+}
+
+TEST_F(Search, AFolderOfSomethingElseIsNotUsed) {
+  workspace_.train("run", 1, "training.max_steps=1");
+  for (const auto& [folder, what] : {std::pair("run", "it holds a run"),
+                                     {"run/model", "it is a model folder"},
+                                     {"recipe.yaml", "it is a file"}}) {
+    const ShellResult result =
+        shell(fmt::format("cd {} && {} --trials 1 --param optimizer.lr=log:1:2 --output {}",
+                          workspace_.path(), workspace_.command("search", 1, ""), folder));
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, HasSubstr(fmt::format("--output {}: {}", folder, what)));
+  }
+  EXPECT_FALSE(workspace_.has("run/search.json"));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/cluster/managers.h"
 #include "stretto/metrics/direction.h"
+#include "stretto/programs/arguments/checks.h"
 #include "stretto/programs/arguments/launch_recipe.h"
 #include "stretto/programs/stretto/child_process.h"
 #include "stretto/programs/stretto/rank_program.h"
@@ -59,8 +60,9 @@ SearchMetric metric_of(const Recipe& recipe) {
 class Search {
  public:
   explicit Search(const SearchArguments& arguments) : arguments_(arguments) {
-    for (const std::string& text : arguments.parameters) parameters_.push_back(parse_search_parameter(text));
-    metric_ = metric_of(load(1, no_limit));
+    for (const std::string& text : arguments.parameters) add_parameter(text);
+    check_folder();
+    for (int64_t trial = 1; trial <= arguments.trials; ++trial) check_trial(trial);
     claim_folder();
   }
 
@@ -103,8 +105,67 @@ class Search {
     return arguments;
   }
 
-  Recipe load(int64_t trial, int64_t steps) const {
-    return arguments::load_checked(arguments_of(trial, steps), Verb::train);
+  // Messages name the parameter instead of the setting that was drawn from it.
+  void check_trial(int64_t trial) {
+    try {
+      const Recipe recipe = arguments::load_checked(arguments_of(trial, no_limit), Verb::train);
+      metric_ = metric_of(recipe);
+      check_recipe(recipe);
+    } catch (const ConfigError& error) {
+      const std::string message = error.what();
+      for (size_t i = 0; i < parameters_.size(); ++i) {
+        const std::string drawn = "--set " + settings_of(trial)[i];
+        if (message.starts_with(drawn))
+          throw ConfigError("--param {}: in {}{}", arguments_.parameters[i], name_of(trial),
+                            message.substr(drawn.size()));
+      }
+      throw;
+    }
+  }
+
+  void add_parameter(const std::string& text) {
+    SearchParameter parameter = parse_search_parameter(text);
+    const std::string& name = parameter.name;
+    const auto refuse = [&](const std::string& why) { throw ConfigError("--param {}: {}", text, why); };
+    if (name == "output" || name == "resume" || name == "training.steps_this_run")
+      refuse(fmt::format("a search sets {} itself for each trial", name));
+    if (name == "checkpoint.monitor" || name == "checkpoint.mode")
+      refuse("trials are compared by one metric; set it for all of them with --set");
+    if (std::ranges::find(parameters_, name, &SearchParameter::name) != parameters_.end())
+      refuse(fmt::format("{} is given twice; remove one", name));
+    for (const std::string& setting : arguments_.recipe.overrides) {
+      if (setting.starts_with(name + "="))
+        refuse(fmt::format("{} is set for all trials by --set {}; remove one", name, setting));
+    }
+    parameters_.push_back(std::move(parameter));
+  }
+
+  // Throws ConfigError for a path that is no folder for a search.
+  void check_folder() const {
+    const std::filesystem::path& folder = arguments_.output;
+    std::error_code failed;
+    if (std::filesystem::exists(file(), failed)) return;
+    const auto refuse = [&](const char* what) {
+      throw ConfigError("--output {}: it {}; expected the folder of a search, or one that does not exist yet",
+                        folder.string(), what);
+    };
+    if (report::is_run(folder)) refuse("holds a run");
+    if (std::filesystem::exists(folder / "config.json", failed)) refuse("is a model folder");
+    if (std::filesystem::exists(folder, failed) && !std::filesystem::is_directory(folder, failed))
+      refuse("is a file");
+  }
+
+  void check_recipe(const Recipe& recipe) const {
+    if (recipe.training.fast_dev_run) {
+      throw ConfigError("{}: a search compares whole runs; remove it",
+                        recipe.origins.label("training.fast_dev_run"));
+    }
+    const Interval& every = recipe.evaluate.every;
+    if (arguments_.halve_after == 0 || every.unit() != Interval::Unit::steps) return;
+    if (every.count() > static_cast<double>(arguments_.halve_after)) {
+      throw ConfigError("--halve-after {}: trials are not evaluated before; {} is {}", arguments_.halve_after,
+                        recipe.origins.mention("evaluate.every"), every.text());
+    }
   }
 
   // Throws ConfigError if the folder is that of a search with other arguments.
@@ -179,8 +240,8 @@ class Search {
       scores.push_back(has_failed(trial) ? std::nullopt : read_trial(folder_of(trial), metric_, until).best);
       if (scores.back() || has_failed(trial)) continue;
       throw ConfigError(
-          "{} was not evaluated in its first {} steps; set --halve-after to at least the steps of evaluate.every",
-          name_of(trial), until);
+          "--halve-after {}: {} was not evaluated in its first {}; set it to at least the steps between evaluations (evaluate.every)",
+          arguments_.halve_after, name_of(trial), counted(until, "step"));
     }
     return scores;
   }
@@ -284,9 +345,11 @@ void add_search(CLI::App& app, int& exit_code) {
       ->type_name("STEPS")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}));
   verb->add_option("--search-seed", arguments->seed, "The values that are drawn depend on it (default: 42)")
-      ->type_name("SEED");
+      ->type_name("SEED")
+      ->check(arguments::whole_number_from(0, std::numeric_limits<int64_t>::max()));
   verb->add_option("--output", arguments->output, "The folder of the trials (default: runs/search)")
-      ->type_name("FOLDER");
+      ->type_name("FOLDER")
+      ->check(arguments::a_name);
   verb->callback([arguments, &exit_code] { exit_code = search(*arguments); });
 }
 
