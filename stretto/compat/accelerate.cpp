@@ -127,10 +127,10 @@ std::vector<Key> make_accelerate_keys() {
              {{"0", "ddp"}, {"1", "zero1"}, {"2", "zero2"}, {"3", "fsdp"}}),
       same_as("deepspeed_config.gradient_accumulation_steps", "training.grad_accumulation_steps"),
       same_as("deepspeed_config.gradient_clipping", "training.max_grad_norm"),
-      offload_device("deepspeed_config.offload_optimizer_device", /*to_files=*/true),
-      offload_device("deepspeed_config.offload_param_device", /*to_files=*/false),
+      offload_device("deepspeed_config.offload_optimizer_device"),
+      offload_device("deepspeed_config.offload_param_device"),
       read_with_another("deepspeed_config.offload_optimizer_nvme_path"),
-      ignored("deepspeed_config.offload_param_nvme_path", "parameters are not offloaded"),
+      read_with_another("deepspeed_config.offload_param_nvme_path"),
       ignored("deepspeed_config.zero3_init_flag", "models are built on each rank"),
       ignored("deepspeed_config.zero3_save_16bit_model", own_format),
       ignored("deepspeed_config.seq_parallel_communication_data_type", "there is no sequence parallelism"),
@@ -193,11 +193,12 @@ void read_dependent(const settings::YamlNode& document, ForeignConfig& config) {
   };
   if (text("fsdp_config.fsdp_auto_wrap_policy") == "SIZE_BASED_WRAP")
     use("fsdp_config.fsdp_min_num_params", "training.wrap_min_parameters");
-  const std::string device = "deepspeed_config.offload_optimizer_device";
-  if (text(device) != "nvme" ||
-      use("deepspeed_config.offload_optimizer_nvme_path", "training.offload_optimizer"))
-    return;
-  set(config, {device, *find(document, device)}, "training.offload_optimizer", in_output_folder);
+  for (const auto& [kind, setting] :
+       {std::pair("optimizer", "training.offload_optimizer"), {"param", "training.offload_parameters"}}) {
+    const std::string key = fmt::format("deepspeed_config.offload_{}_", kind), device = key + "device";
+    if (text(device) != "nvme" || use(key + "nvme_path", setting)) continue;
+    set(config, {device, *find(document, device)}, setting, in_output_folder);
+  }
 }
 
 ForeignSetting* find_setting(ForeignConfig& config, const std::string& name) {

@@ -103,6 +103,19 @@ void read_optimizer(const settings::YamlNode& document, ForeignConfig& config) {
         {"optimizer.weight_decay", "0", Value{"optimizer.type", *type}.place(), /*implied=*/true});
 }
 
+// The steps at which the rate has decreased; WarmupLR does not decrease it.
+void read_total_steps(const settings::YamlNode& document, ForeignConfig& config) {
+  const settings::YamlNode* type = find(document, "scheduler.type", unset_value);
+  const settings::YamlNode* steps = find(document, "scheduler.params.total_num_steps", unset_value);
+  if (type == nullptr || steps == nullptr) return;
+  const Value value = {"scheduler.params.total_num_steps", *steps};
+  if (lower_case(type->text) == "warmuplr") {
+    ignored(value.key, "the rate stays constant after the warm-up").use(value, config);
+  } else {
+    set(config, value, "scheduler.num_training_steps", steps->text);
+  }
+}
+
 // Parameters of other optimizers than Adam have the names of PyTorch's arguments.
 void optimizer_parameter(const Value& value, ForeignConfig& config) {
   same_as(value.key, "optimizer." + value.key.substr(std::string_view("optimizer.params.").size()))
@@ -168,14 +181,13 @@ void read_precision(const settings::YamlNode& document, ForeignConfig& config) {
 }
 
 // The folder applies to the device nvme only; without one, the state is in the output folder.
-void read_offload(const settings::YamlNode& document, ForeignConfig& config) {
-  const std::string section = "zero_optimization.offload_optimizer.";
+void read_offload(const settings::YamlNode& document, const std::string& section, const char* setting,
+                  ForeignConfig& config) {
   const settings::YamlNode* device = find(document, section + "device", unset_value);
   if (device == nullptr || device->text != "nvme") return;
   const settings::YamlNode* folder = find(document, section + "nvme_path", unset_value);
-  if (folder == nullptr)
-    return set(config, {section + "device", *device}, "training.offload_optimizer", in_output_folder);
-  set(config, {section + "nvme_path", *folder}, "training.offload_optimizer", folder->text);
+  if (folder == nullptr) return set(config, {section + "device", *device}, setting, in_output_folder);
+  set(config, {section + "nvme_path", *folder}, setting, folder->text);
 }
 
 const std::vector<Key>& deepspeed_keys() {
@@ -210,10 +222,11 @@ const std::vector<Key>& deepspeed_keys() {
       choice("zero_optimization", "training.strategy", {{"false", "ddp"}, {"true", "zero1"}}),  // old files
       choice("zero_optimization.stage", "training.strategy",
              {{"0", "ddp"}, {"1", "zero1"}, {"2", "zero2"}, {"3", "fsdp"}}),
-      offload_device("zero_optimization.offload_optimizer.device", /*to_files=*/true),
+      offload_device("zero_optimization.offload_optimizer.device"),
       read_with_another("zero_optimization.offload_optimizer.nvme_path"),
       ignored("zero_optimization.offload_optimizer.*", "the system moves pages between memory and file"),
-      offload_device("zero_optimization.offload_param.device", /*to_files=*/false),
+      offload_device("zero_optimization.offload_param.device"),
+      read_with_another("zero_optimization.offload_param.nvme_path"),
       ignored("zero_optimization.offload_param.*", "the system moves pages between memory and file"),
       {"zero_optimization.cpu_offload", old_offload},
       {"zero_optimization.cpu_offload_params", old_offload},
@@ -289,7 +302,7 @@ const std::vector<Key>& deepspeed_keys() {
       only("scheduler.params.warmup_type", {"linear"}, "the warm-up is linear"),
       only("scheduler.params.warmup_min_ratio", {"0", "0.0"}, "the warm-up begins at 0"),
       same_as("scheduler.params.cos_min_ratio", "scheduler.min_lr_rate"),
-      ignored("scheduler.params.total_num_steps", "a schedule ends with the run"),
+      read_with_another("scheduler.params.total_num_steps"),
       ignored("scheduler.params.last_batch_iteration", "resumed runs continue their schedule"),
       // other settings
       ignored("steps_per_print", own_log),
@@ -334,8 +347,9 @@ const std::vector<Key>& deepspeed_keys() {
       feature("*.autotuning", "there is no tuning of batch sizes; `stretto plan` compares strategies"),
       feature("*.compression_training", "models are neither quantised nor pruned in training"),
       feature("*.quantize_training", "models are not quantised in training"),
-      feature("*.data_efficiency", "there are neither curricula nor dropped tokens"),
-      feature("*.curriculum_learning", "there are no curricula: samples are shuffled"),
+      feature("*.data_efficiency", "there are neither curricula by difficulty nor dropped tokens"),
+      feature("*.curriculum_learning",
+              "there are no curricula by difficulty; a program can train on a data::Curriculum"),
       feature("*.random_ltd", "no tokens are dropped in layers"),
       feature("*.progressive_layer_drop", "all layers take part in each step"),
       feature("*.sparse_attention", "attention is dense", true),
@@ -358,9 +372,11 @@ ForeignConfig read_deepspeed(const std::filesystem::path& file) {
   read_optimizer(document, config);
   read_name(document, "scheduler.type", schedules, another_schedule, config);
   read(document, deepspeed_keys(), config, unset_value);
+  read_total_steps(document, config);
   read_precision(document, config);
   autocast(document, config);
-  read_offload(document, config);
+  read_offload(document, "zero_optimization.offload_optimizer.", "training.offload_optimizer", config);
+  read_offload(document, "zero_optimization.offload_param.", "training.offload_parameters", config);
   return config;
 }
 

@@ -224,9 +224,22 @@ TEST_F(Foreign, EveryDocumentedKeyOfDeepSpeedIsKnown) {
   EXPECT_EQ(set.training.precision, "bf16");
   EXPECT_EQ(set.scheduler.type, "CosineWithWarmup");
   EXPECT_EQ(set.scheduler.value("min_lr_rate"), 0.1);
+  EXPECT_EQ(set.scheduler.value("num_training_steps"), 9);
   EXPECT_THAT(foreign.notes, testing::Not(Contains(testing::ContainsRegex(
                                  "autotuning|data_efficiency|progressive_layer_drop|compression_training"))))
       << "what is disabled needs no note";
+}
+
+TEST_F(Foreign, ADecayEndsAtDeepSpeedsTotalNumberOfSteps) {
+  const auto schedule = [&](const std::string& type) {
+    return read_deepspeed(
+        write("ds.json", R"({"scheduler": {"type": ")" + type +
+                             R"(", "params": {"warmup_num_steps": 3, "total_num_steps": 9}}})"));
+  };
+  EXPECT_EQ(recipe(schedule("WarmupDecayLR")).scheduler.value("num_training_steps"), 9);
+  const ForeignConfig constant = schedule("WarmupLR");
+  EXPECT_EQ(recipe(constant).scheduler.type, "ConstantWithWarmup");
+  EXPECT_THAT(constant.notes, Contains(has_all("scheduler.params.total_num_steps:", "stays constant")));
 }
 
 TEST_F(Foreign, WhatDeepSpeedHasAndStrettoHasNotIsRefusedByName) {

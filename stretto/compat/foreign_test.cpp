@@ -52,6 +52,24 @@ TEST_F(Foreign, OptimizerStateIsOffloadedToFiles) {
   EXPECT_EQ(recipe(read_accelerate(write("a.yaml", accelerate))).training.offload_optimizer, "/nvme");
 }
 
+TEST_F(Foreign, ParametersAreOffloadedToFiles) {
+  const auto deepspeed = [&](const std::string& stage, const std::string& folder) {
+    return recipe(
+        read_deepspeed(write("d.json", R"({"zero_optimization": {"stage": )" + stage +
+                                           R"(, "offload_param": {"device": "nvme")" + folder + "}}}")));
+  };
+  EXPECT_EQ(deepspeed("3", R"(, "nvme_path": "/nvme")").training.offload_parameters, "/nvme");
+  EXPECT_EQ(deepspeed("3", "").training.offload_parameters, in_output_folder);
+  EXPECT_THAT(refusal([&] { deepspeed("2", ""); }),
+              has_all("zero_optimization.offload_param.device", "it applies to strategies fsdp and hsdp"));
+  const std::string accelerate =
+      "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 3\n  offload_param_device: nvme\n";
+  EXPECT_EQ(recipe(read_accelerate(write("a.yaml", accelerate))).training.offload_parameters,
+            in_output_folder);
+  const std::string named = accelerate + "  offload_param_nvme_path: /nvme\n";
+  EXPECT_EQ(recipe(read_accelerate(write("a.yaml", named))).training.offload_parameters, "/nvme");
+}
+
 TEST_F(Foreign, WhatIsMissingIsNamedByTheFilesKey) {
   const auto missing = [&](const ForeignConfig& foreign, Verb verb,
                            const std::vector<std::string>& overrides = {}) {
@@ -100,11 +118,6 @@ TEST_F(Foreign, StateInTheMemoryOfTheHostIsThatOfCpuRanks) {
               Contains(has_all("ds.json:2:", "offload_optimizer.device:", "compute on the CPU")));
   EXPECT_THAT(refusal([&] { recipe(deepspeed, "training: {device: cuda}\n"); }),
               has_all("ds.json:2:", "training.device: \"cpu\"", "is \"cuda\""));
-  EXPECT_THAT(
-      refusal([&] {
-        read_deepspeed(write("ds.json", R"({"zero_optimization": {"offload_param": {"device": "nvme"}}})"));
-      }),
-      has_all("zero_optimization.offload_param.device:", "\"nvme\"", "does not offload parameters"));
   const ForeignConfig fsdp =
       read_accelerate(write("a.yaml", fsdp_yaml, "fsdp_offload_params: false", "fsdp_offload_params: true"));
   EXPECT_THAT(fsdp.notes, Contains(has_all("fsdp_config.fsdp_offload_params:", "compute on the CPU")));

@@ -197,17 +197,12 @@ Key feature(std::string_view name, std::string reason, bool without_enabled) {
           }};
 }
 
-Key offload_device(std::string_view name, bool to_files) {
-  return {
-      name, [to_files](const Value& value, compat::ForeignConfig& config) {
-        require_scalar(value);
-        if (value.text() == "cpu") return in_host_memory(value, config);
-        if (value.text() == "nvme" && !to_files)
-          refuse(
-              value,
-              "this version does not offload parameters to files; use none, or cpu, the memory of CPU ranks");
-        if (value.text() != "none" && value.text() != "nvme") refuse(value, "expected none, cpu or nvme");
-      }};
+Key offload_device(std::string_view name) {
+  return {name, [](const Value& value, compat::ForeignConfig& config) {
+            require_scalar(value);
+            if (value.text() == "cpu") return in_host_memory(value, config);
+            if (value.text() != "none" && value.text() != "nvme") refuse(value, "expected none, cpu or nvme");
+          }};
 }
 
 Key single(std::string_view name, std::string what) {

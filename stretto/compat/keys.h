@@ -54,9 +54,9 @@ Key refused(std::string_view name, std::string reason);
 // A section that switches something on that is not available, because `reason`: by `enabled: true` in it or
 // in a section inside of it. `without_enabled`: whether a section without such a key switches it on.
 Key feature(std::string_view name, std::string reason, bool without_enabled = false);
-// The place of offloaded state: none; cpu, the memory of the host; or nvme, if it may be in files, whose
-// folder another key's row reads.
-Key offload_device(std::string_view name, bool to_files);
+// The place of offloaded memory: none; cpu, the memory of the host; or nvme, files whose folder another key's
+// row reads.
+Key offload_device(std::string_view name);
 // A size of a kind of parallelism that is not available: 1 has no effect, a larger one is an error.
 Key single(std::string_view name, std::string what);
 

@@ -267,18 +267,18 @@ void check_checkpoint(const Recipe& recipe) {
   }
 }
 
-void check_offload(const Recipe& recipe) {
-  const auto& folder = recipe.training.offload_optimizer;
+void check_offload(const Recipe& recipe, const char* setting,
+                   const std::optional<std::filesystem::path>& folder, const char* content) {
   if (!folder || *folder == in_output_folder) return;
   std::error_code failed;
   const bool is_folder = std::filesystem::is_directory(*folder, failed);
   if (is_folder && ::access(folder->c_str(), W_OK | X_OK) == 0) return;
-  throw ConfigError(
-      "{}: {} {}; expected a folder on a disk of each host, with room for the optimizer's state",
-      recipe.origins.label("training.offload_optimizer"), folder->string(),
-      is_folder                                  ? "cannot be written to"
-      : std::filesystem::exists(*folder, failed) ? "is a file"
-                                                 : "does not exist");
+  throw ConfigError("{}: {} {}; expected a folder on a disk of each host, with room for {}",
+                    recipe.origins.label(setting), folder->string(),
+                    is_folder                                  ? "cannot be written to"
+                    : std::filesystem::exists(*folder, failed) ? "is a file"
+                                                               : "does not exist",
+                    content);
 }
 
 void check_output(const Recipe& recipe) {
@@ -356,7 +356,9 @@ void check_recipe(const Recipe& recipe, Verb verb) {
     check_files(recipe);
     require_evaluated_samples(recipe);
   }
-  check_offload(recipe);
+  check_offload(recipe, "training.offload_optimizer", recipe.training.offload_optimizer,
+                "the optimizer's state");
+  check_offload(recipe, "training.offload_parameters", recipe.training.offload_parameters, "the parameters");
   check_evaluation(recipe);
   check_average(recipe);
   check_loss_scale(recipe);

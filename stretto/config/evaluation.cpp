@@ -30,7 +30,7 @@ void check_without_evaluations(const Recipe& recipe) {
         Use{"evaluate.at_start", recipe.evaluate.at_start},
         Use{"evaluate.max_samples", recipe.evaluate.max_samples && !recipe.training.fast_dev_run},
         Use{"evaluate.sanity_steps", recipe.evaluate.sanity_steps > 0},
-        Use{"evaluate.by_class", recipe.evaluate.by_class},
+        Use{"evaluate.by_class", recipe.evaluate.by_class}, Use{"evaluate.async", recipe.evaluate.async},
         Use{"evaluate.samples", !recipe.evaluate.samples.empty()}}) {
     if (!in_use) continue;
     throw ConfigError("{}: it has no meaning without evaluations, and {}; change that, or remove this",
@@ -87,6 +87,11 @@ void check_evaluation(const Recipe& recipe) {
                       tasks_with([](const TaskKind& kind) { return kind.writes_texts; }));
   }
   if (recipe.evaluate.every.never()) check_without_evaluations(recipe);
+  if (recipe.evaluate.async && recipe.checkpoint.keep_best > 0) {
+    throw ConfigError(
+        "{}: it needs the metrics when a checkpoint is saved, and {} is true: they come later; remove one, or keep the best models with checkpoint.save_models",
+        recipe.origins.label("checkpoint.keep_best"), recipe.origins.mention("evaluate.async"));
+  }
 }
 
 }  // namespace stretto

@@ -74,7 +74,8 @@ TEST(Evaluation, SettingsThatNeedItAreRefused) {
         {"evaluate: {at_start: true}", "evaluate.at_start"},
         {"evaluate: {max_samples: 9}", "evaluate.max_samples"},
         {"evaluate: {sanity_steps: 1}", "evaluate.sanity_steps"},
-        {"evaluate: {by_class: true}", "evaluate.by_class"}})
+        {"evaluate: {by_class: true}", "evaluate.by_class"},
+        {"evaluate: {async: true}", "evaluate.async"}})
     refuses(yaml, std::string(setting) + ": ");
   EXPECT_NO_THROW(check_evaluation(resolved("checkpoint: {save_models: [best_train_loss]}")));
   EXPECT_NO_THROW(check_evaluation(resolved("training: {fast_dev_run: 2}\nevaluate: {batch_size: 8}")));

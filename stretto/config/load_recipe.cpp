@@ -49,6 +49,8 @@ void resolve_compute_options(Recipe& recipe) {
   training.precision = options.precision;
   if (options.optimizer_in_files && !training.offload_optimizer)
     training.offload_optimizer = in_output_folder;
+  if (options.parameters_in_files && !training.offload_parameters)
+    training.offload_parameters = in_output_folder;
   require_applicable(recipe);
   if (options.in_host_memory) require_host_memory(recipe, name);
 }

@@ -245,6 +245,12 @@ void TrainingConfig::fields(settings::Fields& field) {
       "existing folder, on a disk of each host, for the optimizer's state, of which a step reads and writes one part at a time; auto: the output folder; unset: in memory",
       may_change_on_resume());
   field(
+      "offload_parameters", offload_parameters,
+      fmt::format(
+          "under {}: existing folder, on a disk of each host, for the parameters of blocks that do not compute; auto: the output folder; unset: in memory",
+          strategies_with(shards_parameters)),
+      for_strategies(may_change_on_resume(), *this, shards_parameters));
+  field(
       "activation_checkpointing", activation_checkpointing,
       "activations of every n-th block of the model are computed again in backward instead of kept, which takes less memory and more time; 1: of all blocks; 0: of none",
       at_least(0).at_most(max_count).may_change_on_resume());
@@ -324,6 +330,9 @@ void EvaluateConfig::fields(settings::Fields& field) {
   field(
       "by_class", by_class,
       "log precision, recall and F1 of each class or type of span with each evaluation, as `stretto test` does");
+  field(
+      "async", async,
+      "evaluate snapshots of the weights in a process of its own while training continues; the metrics take effect at the next evaluation");
   field(
       "samples", samples,
       fmt::format(
@@ -420,6 +429,11 @@ bool ProgramFields::operator==(const ProgramFields& other) const {
 
 std::optional<std::filesystem::path> offload_folder(const Recipe& recipe) {
   const auto& folder = recipe.training.offload_optimizer;
+  return folder == in_output_folder ? recipe.output : folder;
+}
+
+std::optional<std::filesystem::path> parameter_folder(const Recipe& recipe) {
+  const auto& folder = recipe.training.offload_parameters;
   return folder == in_output_folder ? recipe.output : folder;
 }
 

@@ -96,6 +96,7 @@ struct TrainingConfig {
   bool reshard_after_forward = true;
   int64_t wrap_min_parameters = 0;
   std::optional<std::filesystem::path> offload_optimizer = std::nullopt;
+  std::optional<std::filesystem::path> offload_parameters = std::nullopt;
   int64_t activation_checkpointing = 0;
   bool shuffle = true;
   settings::OneOf<OnNonfinite> on_nonfinite = OnNonfinite::stop;
@@ -163,6 +164,7 @@ struct EvaluateConfig {
   std::optional<int64_t> max_samples = std::nullopt;
   int64_t sanity_steps = 0;
   bool by_class = false;
+  bool async = false;
   std::vector<std::string> samples = {};
 
   void fields(settings::Fields& field);
@@ -293,6 +295,8 @@ std::string dump_recipe(const Recipe& recipe);
 // training.offload_optimizer, or the output folder if that is in_output_folder.
 constexpr const char* in_output_folder = "auto";
 std::optional<std::filesystem::path> offload_folder(const Recipe& recipe);
+// The same of training.offload_parameters.
+std::optional<std::filesystem::path> parameter_folder(const Recipe& recipe);
 
 // Serialises the recipe and its origins for another process: decode_recipe reads no file and expands no
 // variable. REQUIRES: recipe is resolved.

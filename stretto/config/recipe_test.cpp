@@ -156,6 +156,12 @@ TEST(Recipe, ANameOfAStrategyMayPutTheOptimizersStateIntoFiles) {
   const Recipe elsewhere = parse("training: {strategy: zero2-nvme, offload_optimizer: disk}\n");
   EXPECT_EQ(offload_folder(elsewhere), "disk");
   EXPECT_EQ(offload_folder(parse("training: {strategy: zero2}\n")), std::nullopt);
+  Recipe all = parse("training: {strategy: deepspeed-3-bf16-nvme-nvme}\noutput: runs/a\n");
+  EXPECT_EQ(offload_folder(all), "runs/a");
+  EXPECT_EQ(parameter_folder(all), "runs/a");
+  EXPECT_EQ(parse_recipe(dump_recipe(all), "config.yaml"), all);
+  refuses("training: {strategy: zero2, offload_parameters: disk}\n", {},
+          "r.yaml:1:49: training.offload_parameters: it applies to strategies fsdp and hsdp");
 }
 
 TEST(Recipe, DumpReadsBackAsTheSame) {
@@ -280,6 +286,7 @@ TEST(Recipe, SettingsThatMayChangeOnResumeAreDeclaredSo) {
                                       "training.reshard_after_forward",
                                       "training.wrap_min_parameters",
                                       "training.offload_optimizer",
+                                      "training.offload_parameters",
                                       "training.activation_checkpointing",
                                       "training.batch_size",
                                       "training.global_batch_size",

@@ -119,9 +119,10 @@ Settings check(const LiteOptions& options) {
       {.label = name, .mention = name, .given = [&](const std::string& option) {
          return option == "strategy" && has_strategy;  // the strategy's precision replaces the option
        }})};
-  if (settings.optimizer_in_files) {
-    throw ConfigError("Lite: strategy = {}: the optimizer's state stays in memory; use {} without nvme",
-                      options.strategy, settings.strategy);
+  if (settings.optimizer_in_files || settings.parameters_in_files) {
+    throw ConfigError(
+        "Lite: strategy = {}: parameters and optimizer state stay in memory; use {} without nvme",
+        options.strategy, settings.strategy);
   }
   if (options.dp_shard > 0 && !is_hybrid(find_sharding(settings.strategy))) {
     throw ConfigError("Lite: dp_shard = {} applies to strategy {}; the strategy is {}", options.dp_shard,

@@ -58,7 +58,7 @@ void ElementwiseOptimizer::make_ranges() {
 
 void ElementwiseOptimizer::add_range(int64_t begin, int64_t end, const ParameterPiece& piece,
                                      std::vector<Range>& ranges) const {
-  const int64_t most = in_files() > 0 && &ranges == &ranges_ ? in_files() : end - begin;
+  const int64_t most = in_files().any() && &ranges == &ranges_ ? in_files().at_once : end - begin;
   for (int64_t first = begin; first < end; first += most) {
     const int64_t last = std::min(end, first + most);
     Range range = {slice(buffers(), first, last), {}, piece.weight_decay, piece.lr_factor, piece.row_width};
@@ -67,13 +67,19 @@ void ElementwiseOptimizer::add_range(int64_t begin, int64_t end, const Parameter
   }
 }
 
-// State in files is in memory for the range that is stepped and for the next one only.
+// Memory in files is resident for the range that is stepped and for the next one only.
 void ElementwiseOptimizer::step_ranges(const StepRates& rates, double grad_scale, int64_t step) {
+  const auto each_in_files = [&](const Range& range, void (*use)(const Tensor&)) {
+    if (in_files().state) std::ranges::for_each(range.state, use);
+    if (!in_files().parameters) return;
+    use(range.buffers.master);
+    if (range.buffers.compute.defined()) use(range.buffers.compute);
+  };
   for (size_t i = 0; i < ranges_.size(); ++i) {
     const Range& range = ranges_[i];
-    if (in_files() > 0 && i + 1 < ranges_.size()) std::ranges::for_each(ranges_[i + 1].state, read_ahead);
+    if (i + 1 < ranges_.size()) each_in_files(ranges_[i + 1], read_ahead);
     step_range(range, with_factor(rates, range.lr_factor), grad_scale, step);
-    if (in_files() > 0) std::ranges::for_each(range.state, leave_to_file);
+    each_in_files(range, leave_to_file);
   }
 }
 

@@ -40,7 +40,7 @@ Optimizer::Optimizer(const StepRates& base) : base_(base) {}
 Optimizer::~Optimizer() = default;
 
 void Optimizer::bind(const Buffers& buffers, std::vector<ParameterPiece> pieces, const Allocator& allocator,
-                     int64_t in_files) {
+                     const InFiles& in_files) {
   if (buffers_.master.defined()) throw Error("{}: bound twice", name());
   buffers_ = buffers;
   pieces_ = std::move(pieces);

@@ -37,6 +37,14 @@ struct ParameterPiece;  // parameter_piece.h
 // The rows that have gradients, ascending, of each piece with a row_width, in order.
 using TouchedRows = std::vector<std::span<const int64_t>>;
 
+// Memory of an optimizer that is in files (tensor/file_memory.h).
+struct InFiles {
+  bool state = false;       // that of its allocator
+  bool parameters = false;  // master and compute
+  int64_t at_once = 0;      // elements that an elementwise rule updates at a time
+  bool any() const { return state || parameters; }
+};
+
 // An update rule and its state, over ranges of memory, independent of modules, ranks and files. Elementwise
 // rules derive from ElementwiseOptimizer (elementwise.h), others from this class.
 class Optimizer {
@@ -50,11 +58,10 @@ class Optimizer {
   // Sets the memory to update, and allocates the state of the owned pieces. Call it once, before the first
   // step. Pieces are in the order of the buffers and do not overlap. Up to most_padding elements between two
   // pieces are padding: zeros with zero gradients, which steps may skip. More elements belong to another
-  // optimizer. `in_files`: > 0 if the allocator's memory is in files (tensor/file_memory.h); an elementwise
-  // rule then updates so many elements at a time. Throws Error if a piece lies outside of the buffers or is
-  // smaller than placement() requires.
+  // optimizer. An elementwise rule has parts of what is `in_files` in memory only. Throws Error if a piece
+  // lies outside of the buffers or is smaller than placement() requires.
   void bind(const Buffers& buffers, std::vector<ParameterPiece> pieces, const Allocator& allocator,
-            int64_t in_files = 0);
+            const InFiles& in_files = {});
 
   // Takes one step with gradients multiplied by `grad_scale` (1 / global count, clipping). Zeroes the
   // gradients.
@@ -118,7 +125,7 @@ class Optimizer {
   virtual void resume_parts(const State& /*state*/, const std::string& /*prefix*/) {}
 
   const Buffers& buffers() const { return buffers_; }
-  int64_t in_files() const { return in_files_; }  // see bind()
+  const InFiles& in_files() const { return in_files_; }  // see bind()
   const std::vector<ParameterPiece>& pieces() const { return pieces_; }
 
  private:
@@ -127,7 +134,7 @@ class Optimizer {
 
   StepRates base_;
   int64_t steps_done_ = 0;
-  int64_t in_files_ = 0;
+  InFiles in_files_;
   Buffers buffers_;
   std::vector<ParameterPiece> pieces_;
 };

@@ -76,6 +76,7 @@ void Engine::follow_step(bool averages) {
   engine.reducer.gradients_were_zeroed();
   if (averages) average_weights(steps_done());
   engine.offload_state();
+  engine.offload_parameters();
   Arena& arena = engine.arena;
   if (arena.shards().size() == 1) return;
   if (!engine.reducer.sums_to_owners()) {  // the optimizer has zeroed its shard

@@ -23,7 +23,10 @@ std::string describe(const EngineFacts& facts, const std::string& title, const s
           ? fmt::format(", {} {}", facts.optimizer, human(bytes.optimizer))
           : fmt::format("; {} {} in files of {}", facts.optimizer, human(bytes.optimizer_in_files),
                         facts.optimizer_folder.string()),
-      bytes.average > 0 ? ", average " + human(bytes.average) : "",
+      (bytes.average > 0 ? ", average " + human(bytes.average) : "") +
+          (bytes.parameters_in_files > 0 ? "; parameters " + human(bytes.parameters_in_files) +
+                                               " in files of " + facts.parameter_folder.string()
+                                         : ""),
       bytes.parameters_are_shared
           ? fmt::format("\nsharing    {} ranks of this host hold one copy of the parameters{}", facts.shards,
                         facts.copies > 1 ? fmt::format("; {} copies", facts.copies) : "")

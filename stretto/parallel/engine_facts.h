@@ -31,8 +31,8 @@ struct EngineFacts {
   std::string optimizer = {};           // its name; "" without one
   optim::StepRates base_rates = {};     // of the optimizer
   bool reevaluates = false;             // optim::Optimizer::reevaluates()
-  // the folder with the optimizer's state; "" if it is in memory
-  std::filesystem::path optimizer_folder = {};
+  // the folders with the optimizer's state and the parameters; "" if they are in memory
+  std::filesystem::path optimizer_folder = {}, parameter_folder = {};
   int copies = 1;  // of the parameters in the job, each sharded over other ranks
   EngineMemory memory = {};
 };

@@ -42,6 +42,9 @@ struct EngineOptions {
   // reads and writes so many of its elements at a time; others have all of it in memory during the step. "":
   // in memory.
   std::filesystem::path offload_optimizer = {};
+  // A folder: under strategies that shard the parameters, these are in files there, and blocks have them in
+  // memory while they compute. They are then not shared. "": in memory.
+  std::filesystem::path offload_parameters = {};
   int64_t offloaded_at_once = int64_t{1} << 22;
   OptionNames names = {};
 };

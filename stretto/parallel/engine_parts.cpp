@@ -61,7 +61,7 @@ Sharding row_of(const EngineOptions& options) {
 
 bool use_shared_parameters(const EngineOptions& options, const Sharding& sharding, const Group& group) {
   return group.size() > 1 && sharding.optimizer == Held::sharded && options.shared_parameters &&
-         group.shares_memory();
+         options.offload_parameters.empty() && group.shares_memory();
 }
 
 ArenaOptions make_arena_options(const EngineOptions& options, const Sharding& sharding,
@@ -92,9 +92,30 @@ ArenaOptions make_arena_options(const EngineOptions& options, const Sharding& sh
           .shard_holders = ranks.replicas != nullptr ? comm::holders_of(*ranks.replicas) : Holders()};
 }
 
+// Allocates the parameters in files.
+Allocator parameter_files(const EngineOptions& options) {
+  return [&options](int64_t elements, at::ScalarType dtype, at::Device device) {
+    if (!device.is_cpu()) {
+      throw ConfigError("{}: parameters are on {}; only the CPU computes with parameters in files",
+                        options.names("offload_parameters"), device.str());
+    }
+    try {
+      return file_memory(options.offload_parameters, elements, dtype);
+    } catch (const IoError& error) {
+      throw ConfigError(
+          "{}: {}; the folder must exist on each host, with room for the parameters of its ranks",
+          options.names("offload_parameters"), error.what());
+    }
+  };
+}
+
 // The parameters are in the common memory of the group's ranks if `options` shares them.
-ArenaMemory arena_memory(const ArenaOptions& options, Group& group) {
+ArenaMemory arena_memory(const EngineOptions& engine, const ArenaOptions& options, Group& group) {
   ArenaMemory memory = {.gradients = group.allocator()};
+  if (!engine.offload_parameters.empty()) {
+    memory.own = memory.parameters = parameter_files(engine);
+    return memory;
+  }
   if (options.parameters == Held::sharded) memory.parameters = group.allocator();
   if (options.shared_parameters) {
     memory.parameters = [&group](int64_t elements, at::ScalarType dtype, at::Device) {
@@ -140,12 +161,16 @@ EngineParts::EngineParts(torch::nn::Module& module, const Mesh& mesh, const Engi
       facts(first_facts(module, ranks, options, stepper.get(), values)),
       optimizer(std::move(stepper)),
       arena_options(make_arena_options(options, facts.sharding, ranks, optimizer.get())),
-      arena(facts.tensors.trainable, arena_options, arena_memory(arena_options, ranks.shard),
+      arena(facts.tensors.trainable, arena_options, arena_memory(options, arena_options, ranks.shard),
             [first = FirstValues(ranks.all, values)](std::span<const HeldValues> held) { first.read(held); }),
       reducer(arena, ranks.shard, reducer_options(options, arena, ranks.shard)) {
   if (arena.parameters_are_shared()) ranks.shard.barrier();  // each rank has written its shard
   if (arena.parameters_are_sharded())
-    units.emplace(module, arena, ranks.shard, facts.sharding.reshard_after_forward).refresh();
+    units.emplace(module, arena, ranks.shard, facts.sharding.reshard_after_forward, parameters_in_files())
+        .refresh();
+  else if (parameters_in_files())
+    file_units.emplace(module, arena);
+  offload_parameters();
   cast_to_compute(facts.tensors.frozen, compute_dtype(options.precision));
   cast_to_compute(facts.tensors.buffers, compute_dtype(options.precision));
   synchronised_versions = buffer_versions();
@@ -155,7 +180,9 @@ EngineParts::EngineParts(torch::nn::Module& module, const Mesh& mesh, const Engi
 
 void EngineParts::bind_optimizer() {
   optimizer->bind(arena.owned_buffers(), arena.owned_pieces(), optimizer_memory(),
-                  options.offload_optimizer.empty() ? 0 : options.offloaded_at_once);
+                  {.state = !options.offload_optimizer.empty(),
+                   .parameters = parameters_in_files(),
+                   .at_once = options.offloaded_at_once});
   offload_state();
   if (options.average) average.emplace(*options.average, arena.owned_buffers().master, arena.owned_pieces());
   if (arena.shards().size() > 1) return;
@@ -182,6 +209,7 @@ void EngineParts::complete_facts() {
   facts.base_rates = optimizer->base_rates();
   facts.reevaluates = optimizer->reevaluates();
   facts.optimizer_folder = options.offload_optimizer;
+  facts.parameter_folder = options.offload_parameters;
 }
 
 Allocator EngineParts::optimizer_memory() {
@@ -203,6 +231,12 @@ Allocator EngineParts::optimizer_memory() {
 
 void EngineParts::offload_state() const {
   for (const Tensor& state : offloaded) leave_to_file(state);
+}
+
+void EngineParts::offload_parameters() const {
+  if (!parameters_in_files()) return;
+  for (const Tensor& buffer : {arena.buffers().master, arena.buffers().compute})
+    if (buffer.defined()) leave_to_file(buffer);
 }
 
 int64_t EngineParts::least_of_shards(int64_t parameter) const {
@@ -269,11 +303,14 @@ EngineMemory EngineParts::measure_memory() const {
   const auto of_parameters = [&](const Tensor& buffer) {
     return common ? bytes(buffer) / ranks.shard.size() : bytes(buffer);
   };
-  return {.master = buffers.compute.defined() ? bytes(buffers.master) : of_parameters(buffers.master),
+  const int64_t master = buffers.compute.defined() ? bytes(buffers.master) : of_parameters(buffers.master),
+                compute = of_parameters(buffers.compute);
+  return {.master = parameters_in_files() ? 0 : master,
           .gradients = bytes(buffers.grad),
-          .compute = of_parameters(buffers.compute),
+          .compute = parameters_in_files() ? 0 : compute,
           .optimizer = optimizer != nullptr && offloaded.empty() ? optimizer->state_bytes() : 0,
           .optimizer_in_files = offloaded.empty() ? 0 : optimizer->state_bytes(),
+          .parameters_in_files = parameters_in_files() ? master + compute : 0,
           .average = average ? average->bytes() : 0,
           .parameters_are_shared = common};
 }

@@ -10,6 +10,7 @@
 #include "stretto/parallel/data_parallel.h"
 #include "stretto/parallel/engine_facts.h"
 #include "stretto/parallel/engine_options.h"
+#include "stretto/parallel/file_units.h"
 #include "stretto/parallel/gathered_units.h"
 #include "stretto/parallel/reducer.h"
 
@@ -38,7 +39,9 @@ struct EngineParts {
   void catch_up();  // updates rows that are stepped lazily
   // Exchanges the weights and their average. Collective. REQUIRES: average.
   void swap_average();
-  void offload_state() const;  // writes the state to files, after a step
+  void offload_state() const;       // writes the state to files, after a step
+  void offload_parameters() const;  // and the parameters
+  bool parameters_in_files() const { return !options.offload_parameters.empty(); }
   // Broadcasts rank 0's buffers. Collective.
   void synchronise_buffers();
   std::vector<int64_t> buffer_versions() const;
@@ -49,7 +52,8 @@ struct EngineParts {
   std::unique_ptr<optim::Optimizer> optimizer;  // may be null
   const ArenaOptions arena_options;
   Arena arena;
-  std::optional<GatheredUnits> units;  // if parameters are sharded and not shared
+  std::optional<GatheredUnits> units;   // if parameters are sharded and not shared
+  std::optional<FileUnits> file_units;  // if they are whole and in files
   Reducer reducer;
   std::optional<WeightAverage> average;
   Tensor gradients_aside;                      // as long as the gradients' buffer; see GradientView

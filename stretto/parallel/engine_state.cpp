@@ -23,6 +23,7 @@ void Engine::resume(const State& state, const StateNames& names) {
   EngineParts& engine = *parts_;
   engine.arena.refresh_compute();
   engine.offload_state();
+  engine.offload_parameters();
   if (engine.arena.master_is_sharded() || engine.arena.parameters_are_shared()) engine.share_parameters();
   compare_replicas();
   if (engine.optimizer != nullptr) engine.optimizer->resume(state, names.optimizer);

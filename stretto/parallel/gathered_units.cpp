@@ -3,13 +3,16 @@
 #include <utility>
 
 #include "stretto/parallel/phase.h"
+#include "stretto/tensor/file_memory.h"
 
 namespace stretto::parallel {
 
-GatheredUnits::GatheredUnits(torch::nn::Module& root, Arena& arena, Group& group, bool reshard_after_forward)
+GatheredUnits::GatheredUnits(torch::nn::Module& root, Arena& arena, Group& group, bool reshard_after_forward,
+                             bool in_files)
     : arena_(arena),
       group_(group),
       reshard_after_forward_(reshard_after_forward),
+      in_files_(in_files),
       buffers_([&arena, allocator = group.allocator()](int64_t elements) {
         const Tensor& values = arena.parameter_values();
         return allocator(elements, values.scalar_type(), values.device());
@@ -35,7 +38,7 @@ GatheredUnits::~GatheredUnits() {
 void GatheredUnits::refresh() {
   for (size_t unit = 0; unit < units_.size(); ++unit) release(unit);
   ahead_.clear();
-  previous_ = {};
+  order_.begin_step();
   for (const size_t unit : resident_) begin(unit);
   for (const size_t unit : resident_) finish(unit);
 }
@@ -47,10 +50,7 @@ void GatheredUnits::open(const nn::Block& block, size_t pass) {
     begin(unit);
   }
   for (const size_t unit : units_of_.at(&block)) finish(unit);
-  if (first_[pass] == nullptr) first_[pass] = &block;
-  const nn::Block* const previous = std::exchange(previous_[pass], &block);
-  // The block before the first one is the last block of another pass.
-  if (previous != nullptr && previous != &block && first_[pass] != &block) next_[pass][previous] = &block;
+  order_.add(block, pass);
   gather_ahead(block, pass);
 }
 
@@ -68,14 +68,31 @@ void GatheredUnits::close(const nn::Block& block, bool keep) noexcept {
 
 // Gathers at most one block ahead, and releases a block that was gathered ahead but not used.
 void GatheredUnits::gather_ahead(const nn::Block& block, size_t pass) {
-  const auto next = next_[pass].find(&block);
-  if (next == next_[pass].end()) return;
+  const nn::Block* const next = order_.after(block, pass);
+  if (next == nullptr) return;
   for (const size_t unit : std::exchange(ahead_, {})) release(unit);
-  for (const size_t unit : units_of_.at(next->second)) {
+  for (const size_t unit : units_of_.at(next)) {
     if (units_[unit].begun) continue;
     begin(unit);
     ahead_.push_back(unit);
   }
+  if (in_files_) read_owned_ahead(order_.after(*next, pass));
+}
+
+// This rank's part of a unit.
+Tensor GatheredUnits::owned_part(size_t unit) const {
+  const Range part = arena_.units()[unit].elements & arena_.owned();
+  return arena_.parameter_values().slice(0, part.begin - arena_.owned().begin,
+                                         part.end - arena_.owned().begin);
+}
+
+void GatheredUnits::read_owned_ahead(const nn::Block* block) const {
+  if (block == nullptr) return;
+  for (const size_t unit : units_of_.at(block)) read_ahead(owned_part(unit));
+}
+
+void GatheredUnits::leave_owned(size_t unit) const {
+  if (in_files_) leave_to_file(owned_part(unit));
 }
 
 // Each rank sends its part of the unit to the others.
@@ -86,16 +103,16 @@ void GatheredUnits::begin(size_t index) {
   RECORD_USER_SCOPE(phase::reduce);
   const Range& elements = arena_.units()[index].elements;
   const Tensor& owned = arena_.parameter_values();
-  const auto owned_part = [&](const Range& range) {
+  const auto part_of = [&](const Range& range) {
     return owned.slice(0, range.begin - arena_.owned().begin, range.end - arena_.owned().begin);
   };
   if (!unit.owned) unit.buffer = buffers_.take(elements.size());
   for (size_t rank = 0; rank < arena_.shards().size(); ++rank) {
     const Range part = arena_.shards()[rank] & elements;
     if (part.size() == 0) continue;
-    Tensor place = unit.owned ? owned_part(part)
+    Tensor place = unit.owned ? part_of(part)
                               : unit.buffer.slice(0, part.begin - elements.begin, part.end - elements.begin);
-    if (!unit.owned && static_cast<int>(rank) == group_.rank()) place.copy_(owned_part(part));
+    if (!unit.owned && static_cast<int>(rank) == group_.rank()) place.copy_(part_of(part));
     unit.works.push_back(group_.broadcast(place, static_cast<int>(rank)));
   }
 }
@@ -104,7 +121,9 @@ void GatheredUnits::finish(size_t index) {
   Unit& unit = units_[index];
   if (unit.works.empty()) return;
   for (Work& work : std::exchange(unit.works, {})) work.wait();
-  if (!unit.owned) arena_.bind_values(index, unit.buffer);
+  if (unit.owned) return;
+  arena_.bind_values(index, unit.buffer);
+  leave_owned(index);
 }
 
 void GatheredUnits::release(size_t index) {
@@ -113,7 +132,7 @@ void GatheredUnits::release(size_t index) {
   for (Work& work : std::exchange(unit.works, {})) work.wait();
   unit.begun = false;
   unit.users = 0;
-  if (unit.owned) return;
+  if (unit.owned) return leave_owned(index);
   arena_.bind_values(index, {});
   if (unit.buffer.nbytes() > ScratchBuffers::largest_kept_bytes) release_pages(unit.buffer);
   buffers_.give_back(std::exchange(unit.buffer, {}));

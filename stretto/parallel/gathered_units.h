@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -9,6 +8,7 @@
 #include "stretto/comm/group.h"
 #include "stretto/nn/block_observer.h"
 #include "stretto/parallel/arena.h"
+#include "stretto/parallel/block_order.h"
 #include "stretto/parallel/scratch_buffers.h"
 
 namespace stretto::parallel {
@@ -20,8 +20,11 @@ namespace stretto::parallel {
 // Forward and backward are collective: every rank of the group must run the same blocks in the same order.
 class GatheredUnits : public nn::BlockObserver {
  public:
-  // Observes the blocks of `root`. REQUIRES: the arena shards parameters over `group`.
-  GatheredUnits(torch::nn::Module& root, Arena& arena, Group& group, bool reshard_after_forward = true);
+  // Observes the blocks of `root`. `in_files`: the arena's parameters are in files (tensor/file_memory.h);
+  // this rank's part of a block is then left to the file after it was sent, and read ahead. REQUIRES: the
+  // arena shards parameters over `group`.
+  GatheredUnits(torch::nn::Module& root, Arena& arena, Group& group, bool reshard_after_forward = true,
+                bool in_files = false);
   ~GatheredUnits() override;
   GatheredUnits(const GatheredUnits&) = delete;
   GatheredUnits& operator=(const GatheredUnits&) = delete;
@@ -49,19 +52,20 @@ class GatheredUnits : public nn::BlockObserver {
   void begin(size_t unit);
   void finish(size_t unit);
   void release(size_t unit);
+  void leave_owned(size_t unit) const;
+  void read_owned_ahead(const nn::Block* block) const;
+  Tensor owned_part(size_t unit) const;
 
   Arena& arena_;
   Group& group_;
-  const bool reshard_after_forward_;
+  const bool reshard_after_forward_, in_files_;
   ScratchBuffers buffers_;
   std::vector<nn::Block*> blocks_;
   std::map<const nn::Block*, std::vector<size_t>> units_of_;
   std::vector<Unit> units_;
   std::vector<size_t> resident_;  // units outside blocks
   std::vector<size_t> ahead_;     // units that are gathered before a block needs them
-  // The order of blocks: one element for forward and one for backward.
-  std::array<const nn::Block*, 2> first_ = {}, previous_ = {};
-  std::array<std::map<const nn::Block*, const nn::Block*>, 2> next_;
+  BlockOrder order_;
 };
 
 }  // namespace stretto::parallel

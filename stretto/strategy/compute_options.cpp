@@ -29,6 +29,7 @@ Strategy parse_agreed_strategy(const std::string& name, const OptionLabels& labe
   strategy.in_host_memory = strategy.in_host_memory || launched->in_host_memory;
   if (launched->precision) strategy.precision = launched->precision;
   strategy.optimizer_in_files |= launched->optimizer_in_files;
+  strategy.parameters_in_files |= launched->parameters_in_files;
   return strategy;
 }
 
@@ -46,7 +47,8 @@ ComputeOptions parse_compute_options(const ComputeNames& names, const OptionLabe
           .in_host_memory = strategy.in_host_memory,
           .precision = strategy.precision.value_or(precision),
           .products = labelled(labels, "products", [&] { return parse_enum<Products>(names.products); }),
-          .optimizer_in_files = strategy.optimizer_in_files};
+          .optimizer_in_files = strategy.optimizer_in_files,
+          .parameters_in_files = strategy.parameters_in_files};
 }
 
 }  // namespace stretto

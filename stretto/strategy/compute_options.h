@@ -22,7 +22,8 @@ struct ComputeOptions {
   bool in_host_memory = false;
   Precision precision = Precision::fp32;
   Products products = Products::automatic;
-  bool optimizer_in_files = false;  // named by the strategy
+  bool optimizer_in_files = false;  // named by the strategy, like the next one
+  bool parameters_in_files = false;
 };
 
 // These options as a user writes them in a recipe or in LiteOptions.

@@ -50,20 +50,24 @@ MemoryForecast forecast_memory(const ModelSizes& sizes, const Sharding& row, Pre
   const ElementBytes bytes = bytes_of(precision);
   const ShardGroup group = shard_group(row, job);
   const int64_t elements = sizes.elements(), shard = divided(elements, group.ranks);
-  const bool shared = group.on_one_host && group.ranks > 1 && job.shared_parameters;
+  const bool in_files = sizes.parameters_in_files && row.parameters == Held::sharded;
+  const bool shared = group.on_one_host && group.ranks > 1 && job.shared_parameters && !in_files;
   const bool gathered = row.parameters == Held::sharded && group.ranks > 1 && !shared;
   const int64_t computed_with = shared || gathered ? shard : elements;
   const Unwritten unwritten = unwritten_of(sizes, group);
   const int64_t unwritten_state =
       unwritten.state == 0 ? 0 : unwritten.state * (sizes.optimizer_bytes / elements);
   const int64_t state = divided(sizes.optimizer_bytes, group.ranks) - unwritten_state;
+  const int64_t master = bytes.master * (bytes.compute > 0 ? shard : computed_with),
+                compute = bytes.compute * computed_with;
   MemoryForecast forecast;
   forecast.parameters = {
-      .master = bytes.master * (bytes.compute > 0 ? shard : computed_with),
+      .master = in_files ? 0 : master,
       .gradients = bytes.master * (row.gradients == Held::sharded ? shard : elements - unwritten.gradients),
-      .compute = bytes.compute * computed_with,
+      .compute = in_files ? 0 : compute,
       .optimizer = sizes.optimizer_in_files ? 0 : state,
       .optimizer_in_files = sizes.optimizer_in_files ? state : 0,
+      .parameters_in_files = in_files ? master + compute : 0,
       .average = sizes.keeps_average ? bytes.master * shard : 0,
       .parameters_are_shared = shared};
   if (group.ranks == 1) return forecast;

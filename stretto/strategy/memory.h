@@ -14,8 +14,9 @@ struct EngineMemory {
   int64_t gradients = 0;
   int64_t compute = 0;  // 0 if the model computes with the master weights
   int64_t optimizer = 0;
-  int64_t optimizer_in_files = 0;  // not counted in total()
-  int64_t average = 0;             // of the weights
+  int64_t optimizer_in_files = 0;   // not counted in total()
+  int64_t parameters_in_files = 0;  // of master and compute, which are then 0
+  int64_t average = 0;              // of the weights
   // Whether `compute` (or `master` if there is no `compute`) is this rank's part of one shared copy.
   bool parameters_are_shared = false;
   int64_t total() const { return master + gradients + compute + optimizer + average; }
@@ -28,9 +29,10 @@ struct ModelSizes {
   int64_t reached = 0;          // elements of the tables in pages with a row that gets a gradient in the run
   int64_t optimizer_bytes = 0;  // the optimizer's state for all of them
   bool steps_rows = false;      // the optimizer can step rows of tables separately
-  bool optimizer_in_files = false;  // EngineOptions::offload_optimizer
-  bool can_shard = true;            // the optimizer supports sharded parameters
-  bool keeps_average = false;       // EngineOptions::average
+  bool optimizer_in_files = false;   // EngineOptions::offload_optimizer
+  bool parameters_in_files = false;  // EngineOptions::offload_parameters
+  bool can_shard = true;             // the optimizer supports sharded parameters
+  bool keeps_average = false;        // EngineOptions::average
   int64_t elements() const;
 };
 

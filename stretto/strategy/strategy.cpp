@@ -85,19 +85,18 @@ Strategy parse_rest(std::string_view name, const std::string& kind, std::vector<
     if (word == "cpu") strategy.in_host_memory = true;
   }
   strategy.optimizer_in_files = in_files;
-  if (words.size() == 2 && words[1] == "nvme") {
-    throw ConfigError(
-        "\"{}\": this version does not offload parameters to files, only the optimizer's state; use {}", name,
-        strategy.name());
-  }
+  strategy.parameters_in_files =
+      words.size() == 2 && words[1] == "nvme" && shards_parameters(find_sharding(kind));
   return strategy;
 }
 
 }  // namespace
 
 std::string Strategy::name() const {
-  return kind + (precision ? "-" + std::string(name_of(*precision)) : "") +
-         (optimizer_in_files ? "-nvme" : "") + (in_host_memory ? "-cpu" : "");
+  const std::string start = kind + (precision ? "-" + std::string(name_of(*precision)) : "");
+  if (parameters_in_files)
+    return start + (optimizer_in_files ? "-nvme" : in_host_memory ? "-cpu" : "-none") + "-nvme";
+  return start + (optimizer_in_files ? "-nvme" : "") + (in_host_memory ? "-cpu" : "");
 }
 
 std::vector<std::string> strategy_names() {

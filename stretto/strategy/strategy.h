@@ -15,6 +15,7 @@ struct Strategy {
   std::string kind = "ddp";
   std::optional<Precision> precision = std::nullopt;  // the recipe's if not named
   bool optimizer_in_files = false;                    // "-nvme": the optimizer's state is in files
+  bool parameters_in_files = false;  // "-none-nvme": and, where they are sharded, the parameters
   // The name offloads state to the memory of the host. That is where CPU ranks have it, so that nothing is
   // left to do; other ranks do not offload.
   bool in_host_memory = false;
@@ -31,7 +32,8 @@ struct Strategy {
 // Accepts KIND[-PRECISION] ("zero2-bf16"), and the names that accmt, DeepSpeed, Accelerate and Lightning give
 // to the same strategies ("deepspeed-2-bf16", "deepspeed_stage_2", "zero3"). The place of the optimizer's
 // state may follow, and, where it is sharded, that of the parameters ("zero2-nvme", "fsdp-bf16-cpu",
-// "zero2-cpu-none"): none, cpu or, for the state only, nvme. Throws ConfigError, whose message distinguishes
+// "zero2-cpu-none", "fsdp-nvme-nvme"): none, cpu or nvme. Parameters that are not sharded stay in memory, as
+// in DeepSpeed's stage 2. Throws ConfigError, whose message distinguishes
 // names of those tools that this version does not support from misspellings.
 Strategy parse_strategy(std::string_view name);
 

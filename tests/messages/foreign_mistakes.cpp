@@ -30,7 +30,6 @@ void add_deepspeed(Mistakes& all) {
   add("a word for a loss scale", R"({"fp16": {"enabled": true, "loss_scale": "big"}})");
   add("a hysteresis of 0", R"({"fp16": {"enabled": true, "hysteresis": 0}})");
   add("offload to an unknown device", R"({"zero_optimization": {"offload_optimizer": {"device": "disk"}}})");
-  add("parameters in files", R"({"zero_optimization": {"offload_param": {"device": "nvme"}}})");
   add("an unknown stage", R"({"zero_optimization": {"stage": 4}})");
   add("a list for a stage", R"({"zero_optimization": {"stage": [2]}})");
   add("a value for a section", R"({"bf16": true})");

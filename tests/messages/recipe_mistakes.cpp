@@ -10,7 +10,7 @@ namespace stretto {
 namespace {
 
 void add_strategies(Mistakes& all) {
-  for (const char* name : {"horovod", "ddp-fp8", "zero2-bf16-nvme-nvme", "ddp-bf61", "ddp-bf16-cpu", ""})
+  for (const char* name : {"horovod", "ddp-fp8", "ddp-bf61", "ddp-bf16-cpu", ""})
     all.push_back({fmt::format("strategy: \"{}\"", name), [name] { parse_strategy(name); }});
 }
 

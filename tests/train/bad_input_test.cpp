@@ -148,11 +148,21 @@ TEST_F(BadInput, FolderForOptimizerState) {
                  HasSubstr("training.offload_optimizer: " + path("gone") + " does not exist"));
   expect_refusal(usage, "training.offload_optimizer=" + path("train.tsv"),
                  has_all("training.offload_optimizer: ", "train.tsv is a file"));
+  expect_refusal(
+      usage, "training.strategy=fsdp training.offload_parameters=" + path("gone"),
+      has_all("training.offload_parameters: " + path("gone") + " does not exist", "room for the parameters"));
 }
 
 TEST_F(BadInput, MonitorThatIsNotMeasured) {
   expect_refusal(usage, "checkpoint.monitor=acuracy",
                  has_all("checkpoint.monitor: ", "\"acuracy\"", "did you mean \"accuracy\"?"));
+}
+
+TEST_F(BadInput, MonitorThatIsNotDefined) {
+  workspace_.write("dev.tsv", "sentence\tlabel\ngood\t1\nfine\t1\n");
+  expect_refusal(usage, "checkpoint.monitor=auroc",
+                 has_all("checkpoint.monitor: auroc is not defined on " + path("dev.tsv") +
+                         ": 0 of its 2 texts have the label 0"));
 }
 
 TEST_F(BadInput, OutputThatCannotBeWritten) {

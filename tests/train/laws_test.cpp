@@ -125,6 +125,31 @@ TEST(TrainLaws, OptimizerStateInFilesChangesNoBit) {
   EXPECT_EQ(workspace.losses("output"), workspace.losses("plain")) << "in the output folder";
 }
 
+// Blocks compute with parameters in files, on a rank that has all of them and on ranks that gather them.
+TEST(TrainLaws, ParametersInFilesChangeNoBit) {
+  const ThreadWorkspace workspace;
+  std::filesystem::create_directory(workspace.path("disk"));
+  const std::string settings =
+      "training.max_steps=8 evaluate.every=4 checkpoint.every=3 resume=auto training.strategy=fsdp ";
+  for (const std::string precision : {"fp64", "bf16 training.products=aten"}) {
+    for (const int ranks : {1, 2, 3}) {
+      const std::string all = settings + "training.precision=" + precision;
+      std::filesystem::remove_all(workspace.path("memory"));
+      std::filesystem::remove_all(workspace.path("files"));
+      workspace.train("memory", ranks, all + " training.shared_parameters=off");
+      const std::string offloaded =
+          all + " training.offload_parameters=" + workspace.path("disk") +
+          (ranks == 2 ? " training.offload_optimizer=" + workspace.path("disk") : "");
+      workspace.train("files", ranks, offloaded + " training.steps_this_run=5");
+      EXPECT_THAT(workspace.train("files", ranks, offloaded), HasSubstr("in files of"));
+      EXPECT_EQ(workspace.losses("files"), workspace.losses("memory")) << precision << ranks;
+      EXPECT_EQ(workspace.read("files/model/model.safetensors"),
+                workspace.read("memory/model/model.safetensors"));
+      EXPECT_TRUE(std::filesystem::is_empty(workspace.path("disk")));
+    }
+  }
+}
+
 TEST(TrainLaws, AccumulationEqualsRanksAndTheLastWindowMayBePartial) {
   const ThreadWorkspace workspace;
   workspace.write("train.tsv", make_rows(87, 3));  // 32 + 32 + 23 samples per epoch

@@ -37,7 +37,8 @@ ModelSizes sizes_of(const ModelOutline& model, const Recipe& recipe) {
   const int64_t state = optim::optimizers().at(recipe.optimizer.type, "optimizer.type").state_tensors;
   return {.units = model.trainable_blocks(),
           .optimizer_bytes = state * trainable * bytes_of(recipe.training.precision).master,
-          .optimizer_in_files = recipe.training.offload_optimizer.has_value()};
+          .optimizer_in_files = recipe.training.offload_optimizer.has_value(),
+          .parameters_in_files = recipe.training.offload_parameters.has_value()};
 }
 
 // Returns the memory of the model under the strategy.

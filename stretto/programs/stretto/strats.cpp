@@ -45,6 +45,7 @@ nlohmann::ordered_json describe_name(const std::string& name) {
     if (strategy.precision) entry["precision"] = std::string(name_of(*strategy.precision));
     if (strategy.in_host_memory) entry["device"] = "cpu";
     if (strategy.optimizer_in_files) entry["optimizer"] = "files";
+    if (strategy.parameters_in_files) entry["parameters"] = "files";
   } catch (const ConfigError& error) {
     entry["refused"] = error.what();
   }
@@ -96,7 +97,9 @@ std::string meaning_of(const nlohmann::ordered_json& entry) {
   std::string text = entry.at("strategy").get<std::string>();
   if (entry.contains("precision")) text += ", " + entry.at("precision").get<std::string>();
   if (entry.contains("device")) text += ", on the CPU";
+  if (entry.contains("optimizer") && entry.contains("parameters")) return text + ", all in files";
   if (entry.contains("optimizer")) text += ", optimizer in files";
+  if (entry.contains("parameters")) text += ", parameters in files";
   return text;
 }
 

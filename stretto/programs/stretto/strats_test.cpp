@@ -10,6 +10,7 @@
 namespace stretto::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::string strats(const std::string& arguments) {
@@ -36,7 +37,13 @@ TEST(StratsVerb, NamesOfAFamilyAreMappedOrRefused) {
   EXPECT_THAT(strats("--deepspeed"), HasSubstr("deepspeed-2-bf16           zero2, bf16\n"));
   EXPECT_THAT(strats("--fsdp"), HasSubstr("fsdp-bf16-cpu              fsdp, bf16, on the CPU\n"));
   EXPECT_THAT(strats("--deepspeed"),
-              HasSubstr("deepspeed-3-bf16-nvme-none fsdp, bf16, optimizer in files\n"));
+              AllOf(HasSubstr("deepspeed-3-bf16-nvme-none fsdp, bf16, optimizer in files\n"),
+                    HasSubstr("deepspeed-3-bf16-none-nvme fsdp, bf16, parameters in files\n"),
+                    HasSubstr("deepspeed-3-bf16-nvme-nvme fsdp, bf16, all in files\n"),
+                    HasSubstr("deepspeed-2-fp16-none-nvme zero2, fp16\n")));
+  for (const auto& name : nlohmann::json::parse(strats("--json")).at("names"))
+    EXPECT_EQ(name.contains("refused"), name.at("name").get<std::string>().find("fp8") != std::string::npos)
+        << name;
   const auto names = nlohmann::json::parse(strats("--ddp --json"));
   ASSERT_EQ(names.size(), 5u);
   EXPECT_EQ(names[3].at("precision"), "bf16");

@@ -58,6 +58,7 @@ class Measurement : public Callback {
     ModelSizes& sizes = measured_.sizes;
     sizes = sizes_of(tensors, training.precision, *plan.optimizer);
     sizes.optimizer_in_files = training.offload_optimizer.has_value();
+    sizes.parameters_in_files = training.offload_parameters.has_value();
     sizes.keeps_average = recipe_.ema.decay.has_value();
     if (training.deterministic) sizes.tables = sizes.reached = 0;  // whole gradients are summed
     rows_.emplace(tensors.trainable, bytes_of(training.precision).master);
@@ -190,6 +191,7 @@ nlohmann::ordered_json to_json(const Row& row) {
           {"compute", bytes.compute},
           {"optimizer", bytes.optimizer},
           {"optimizer_in_files", bytes.optimizer_in_files},
+          {"parameters_in_files", bytes.parameters_in_files},
           {"average", bytes.average},
           {"blocks", row.memory.step},
           {"step_seconds", row.step.total()},

@@ -47,7 +47,8 @@ void Checkpoints::save(State state, const StepReport& report, bool last,
                                                  .retention = {.last = config.keep_last,
                                                                .best = config.keep_best,
                                                                .every_steps = config.keep_every.value_or(0)},
-                                                 .snapshot_folder = offload_folder(recipe_).value_or(""),
+                                                 .snapshot_folder = offload_folder(recipe_).value_or(
+                                                     parameter_folder(recipe_).value_or("")),
                                                  .write_companions = [this](const auto& folder) {
                                                    module_.save_companions(folder);
                                                  }});
