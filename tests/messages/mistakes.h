@@ -27,13 +27,14 @@ void add_weights(Mistakes& all);
 void add_environments(Mistakes& all);
 void add_hangs(Mistakes& all);
 void add_modules(Mistakes& all);
+void add_manual(Mistakes& all);
 void add_lite(Mistakes& all);
 
 inline Mistakes mistakes() {
   Mistakes all;
   for (const auto add :
        {add_recipes, add_data, add_token_corpora, add_tokenizers, add_foreign_files, add_scripts,
-        add_checkpoints, add_weights, add_environments, add_hangs, add_modules, add_lite})
+        add_checkpoints, add_weights, add_environments, add_hangs, add_modules, add_manual, add_lite})
     add(all);
   return all;
 }

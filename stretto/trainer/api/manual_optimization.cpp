@@ -34,20 +34,19 @@ void check_settings(const Recipe& recipe) {
 
 }  // namespace
 
-void require_loss(const Loss& loss) {
+void require_loss(const Loss& loss, const char* subject) {
   if (!loss.sum.defined() || loss.sum.numel() != 1) {
-    throw ShapeError(
-        "training_step returned {} as the loss; expected the sum over the batch, a single element",
-        loss.sum.defined() ? describe(loss.sum) : "no tensor");
+    throw ShapeError("{} {} as the loss; expected the sum over the batch, a single element", subject,
+                     loss.sum.defined() ? describe(loss.sum) : "no tensor");
   }
   if (!loss.sum.requires_grad()) {
     throw Error(
-        "training_step returned a loss that does not require grad: it was detached, read by item(), computed under NoGradGuard, or depends on no trainable parameter");
+        "{} a loss that does not require grad: it was detached, read by item(), computed under NoGradGuard, or depends on no trainable parameter",
+        subject);
   }
   if (!std::isfinite(loss.count) || loss.count < 0) {
-    throw Error(
-        "training_step returned {} as the loss's count; expected the number of samples or tokens in the sum",
-        loss.count);
+    throw Error("{} {} as the loss's count; expected the number of samples or tokens in the sum", subject,
+                loss.count);
   }
 }
 
@@ -55,6 +54,10 @@ ManualOptimization::ManualOptimization(const Recipe& recipe, parallel::Engine& e
                                        trainer::OptimizerSet& optimizers, int64_t total_steps)
     : training_(recipe.training), engine_(engine), optimizers_(optimizers), kept_(optimizers.size()) {
   check_settings(recipe);
+  std::vector<std::string> names;
+  for (const parallel::NamedParameter& parameter : engine.facts().tensors.trainable)
+    names.push_back(parameter.name);
+  optimizers.require_parameters(names);
   for (size_t i = 0; i < optimizers_.size(); ++i)
     optimizers_.schedule(i).start(optimizers_.part(i).optimizer->base_rates(), total_steps);
 }
@@ -62,7 +65,7 @@ ManualOptimization::ManualOptimization(const Recipe& recipe, parallel::Engine& e
 void ManualOptimization::backward(const Loss& loss) { run_backward(loss, parallel::Reduce::later); }
 
 void ManualOptimization::run_backward(const Loss& loss, parallel::Reduce reduce) {
-  require_loss(loss);
+  require_loss(loss, "training_step passed to backward() or step()");
   engine_.backward(parallel::scaled_loss(loss.sum, pass_.idle ? 0 : pass_.loss_factor), reduce);
   ++backwards_;
   if (pass_.idle) return;

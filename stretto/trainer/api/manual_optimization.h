@@ -105,7 +105,7 @@ class ManualOptimization {
 };
 
 // Throws ShapeError or Error unless `loss` is one element that requires grad, and a count that is finite and
-// not negative.
-void require_loss(const Loss& loss);
+// not negative. `subject` begins messages: "training_step returned".
+void require_loss(const Loss& loss, const char* subject = "training_step returned");
 
 }  // namespace stretto

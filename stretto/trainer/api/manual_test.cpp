@@ -90,6 +90,27 @@ class ManualTest : public trainer::LoopTest {
   }
 };
 
+// The generator's schedule follows a metric that never improves enough.
+struct FollowsMetric : GanTask {
+  OptimizerPlan configure_optimizers(OptimizerPlan plan) override {
+    plan = GanTask::configure_optimizers(std::move(plan));
+    plan.several[0].schedule = optim::reduce_lr_on_plateau({.factor = 0.5, .patience = 0, .threshold = 1e6});
+    return plan;
+  }
+};
+
+TEST_F(ManualTest, AScheduleFollowsTheMetricOfEvaluations) {
+  recipe_.evaluate.every = 2;
+  train<FollowsMetric>(1, "run");
+  std::vector<double> rates;
+  for (const auto& record : records())
+    if (record.contains("lr_generator")) rates.push_back(record.at("lr_generator"));
+  ASSERT_EQ(rates.size(), 14U);
+  EXPECT_EQ(rates[3], 0.05);  // the first evaluation is the best one
+  EXPECT_DOUBLE_EQ(rates[4], 0.025);
+  EXPECT_DOUBLE_EQ(rates[6], 0.0125);
+}
+
 // Trains the same GAN in a plain torch loop, over the batches of the run.
 struct RecordsBatches : GanTask {
   static inline std::vector<std::vector<int64_t>> batches;

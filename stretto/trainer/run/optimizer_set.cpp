@@ -69,6 +69,17 @@ size_t OptimizerSet::owner_of(const std::string& parameter) const {
       parameter);
 }
 
+void OptimizerSet::require_parameters(const std::vector<std::string>& names) const {
+  std::vector<bool> has_some(parts_.size());
+  for (const std::string& name : names) has_some[owner_of(name)] = true;
+  const auto without = std::ranges::find(has_some, false);
+  if (without == has_some.end()) return;
+  const NamedOptimizer& part = parts_[static_cast<size_t>(without - has_some.begin())];
+  throw ConfigError(
+      "configure_optimizers: the optimizer \"{}\" has no parameters: no trainable one matches \"{}\", or those that do belong to an optimizer before it",
+      part.name, part.pattern);
+}
+
 // Each optimizer is bound to the range of the buffers from its first to its last parameter; it skips those of
 // others in between.
 void OptimizerSet::make_state(const Allocator& allocator) {

@@ -26,6 +26,9 @@ class OptimizerSet : public optim::Optimizer {
   const NamedOptimizer& part(size_t index) const { return parts_[index]; }
   optim::Schedule& schedule(size_t index) { return *parts_[index].schedule; }
   size_t size() const { return parts_.size(); }
+  // Throws ConfigError unless each optimizer has some of the parameters with these names, and each of them
+  // has an optimizer.
+  void require_parameters(const std::vector<std::string>& names) const;
 
   // Selects the optimizer that steps next; selected_has() returns whether it has a parameter. The caller
   // zeroes the gradients of all other parameters before a step.
