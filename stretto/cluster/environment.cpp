@@ -1,6 +1,7 @@
 #include "stretto/cluster/environment.h"
 
 #include <cstdlib>
+#include <limits>
 
 #include <sys/stat.h>
 
@@ -67,13 +68,28 @@ std::optional<HostTask> read_host_task(const Getenv& getenv) {
   return read_slurm_task(getenv);
 }
 
-bool is_rank(const Getenv& getenv) { return !read_host_task(getenv) && read_rank_info(getenv).launched; }
+std::optional<int> evaluation_socket(const Getenv& getenv) {
+  const Variables variables(getenv, {});
+  const auto text = variables.find(evaluation_variable);
+  if (!text) return std::nullopt;
+  return variables.number(evaluation_variable, *text, 0, std::numeric_limits<int>::max());
+}
+
+bool is_rank(const Getenv& getenv) {
+  if (evaluation_socket(getenv)) return true;
+  return !read_host_task(getenv) && read_rank_info(getenv).launched;
+}
 
 RankInfo read_rank_info(const Getenv& getenv) {
   const Variables variables(getenv, torchrun_identity);
   RankInfo info;
   const bool compare_calls = read_debug(variables);
   const auto collective_timeout = read_collective_timeout(variables);
+  if (evaluation_socket(getenv)) {
+    info.local_rank = variables.number_or_zero("LOCAL_RANK", max_world_size);
+    info.local_world_size = info.local_rank + 1;
+    return info;
+  }
   if (variables.first_set() == nullptr) {
     const auto slurm = read_slurm(getenv);
     const auto open_mpi = slurm ? std::nullopt : read_open_mpi(getenv);

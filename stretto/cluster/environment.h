@@ -45,12 +45,18 @@ std::string read_secret(const Getenv& getenv = process_environment);
 // The content of a secret file. `what` names the setting in messages. Throws like read_secret.
 std::string read_secret_file(const std::string& path, const char* what);
 
+// A process with this variable evaluates snapshots of the run that has started it (evaluate.async), beside
+// its ranks: the value is the descriptor of a socket. LOCAL_RANK is then the GPU that it uses.
+inline constexpr const char* evaluation_variable = "STRETTO_EVALUATION";
+std::optional<int> evaluation_socket(const Getenv& getenv = process_environment);
+
 // Reads the variables that torchrun and `stretto launch` set for their ranks: RANK, WORLD_SIZE, LOCAL_RANK,
 // LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, GROUP_RANK, TORCHELASTIC_RESTART_COUNT,
 // TORCHELASTIC_USE_AGENT_STORE; and of stretto's own STRETTO_STORE (host:port), STRETTO_SECRET or
 // STRETTO_SECRET_FILE, STRETTO_HEARTBEAT, STRETTO_COLLECTIVE_TIMEOUT (seconds; 0: a year) and STRETTO_DEBUG.
 // If none of them is set, reads the variables that srun (SLURM_STEP_NUM_TASKS, SLURM_PROCID, ...) or Open
-// MPI's mpirun (OMPI_COMM_WORLD_SIZE, ...) sets for several tasks. Otherwise the process is a single rank
+// MPI's mpirun (OMPI_COMM_WORLD_SIZE, ...) sets for several tasks. A process that evaluates is a single rank
+// whatever is set. Otherwise the process is a single rank
 // (MASTER_ADDR and MASTER_PORT alone are ignored: some clusters set them everywhere). Throws ConfigError,
 // naming the variable, if they are incomplete or contradict each other.
 RankInfo read_rank_info(const Getenv& getenv = process_environment);

@@ -24,8 +24,8 @@ struct HostTask {
 // Throws ConfigError, naming the variable, if they are incomplete.
 std::optional<HostTask> read_host_task(const Getenv& getenv = process_environment);
 
-// Whether this process is a rank of a job that torchrun, srun, mpirun or stretto's launcher started;
-// otherwise it may start ranks itself.
+// Whether this process is a rank of a job that torchrun, srun, mpirun or stretto's launcher started, or
+// evaluates for one; otherwise it may start ranks itself.
 bool is_rank(const Getenv& getenv = process_environment);
 
 }  // namespace stretto::cluster

@@ -1,5 +1,6 @@
 #include "stretto/track/metrics_log.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "stretto/base/clock.h"
@@ -9,10 +10,21 @@
 
 namespace stretto::track {
 
-std::string records_until(const std::filesystem::path& path, int64_t step) {
+namespace {
+
+bool is_evaluation(const nlohmann::json& record) {
+  return std::ranges::any_of(record.items(),
+                             [](const auto& item) { return item.key().starts_with("eval_"); });
+}
+
+}  // namespace
+
+std::string records_until(const std::filesystem::path& path, const TrackedRun& run) {
   std::string kept;
   each_json_line(read_if_exists(path), [&](std::string_view line, const auto& record) {
-    if (number_in(record, "step").value_or(0) <= static_cast<double>(step)) kept.append(line).append("\n");
+    const double step = number_in(record, "step").value_or(0);
+    const bool comes_again = step == static_cast<double>(run.pending_evaluation) && is_evaluation(record);
+    if (step <= static_cast<double>(run.steps_done) && !comes_again) kept.append(line).append("\n");
   });
   return kept;
 }
@@ -20,7 +32,7 @@ std::string records_until(const std::filesystem::path& path, int64_t step) {
 void MetricsLog::begin(const TrackedRun& run) {
   run_ = run;
   file_.reset();
-  write_file_atomic(path_, run.steps_done > 0 ? records_until(path_, run.steps_done) : std::string());
+  write_file_atomic(path_, run.steps_done > 0 ? records_until(path_, run) : std::string());
   file_.emplace(path_);
 }
 

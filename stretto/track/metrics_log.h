@@ -9,8 +9,9 @@
 
 namespace stretto::track {
 
-// The lines of a file of JSON records with a "step" up to that step, without a truncated last line.
-std::string records_until(const std::filesystem::path& path, int64_t step);
+// The lines of a file of JSON records that a run keeps when it begins (Tracker::begin), by their "step";
+// without a truncated last line.
+std::string records_until(const std::filesystem::path& path, const TrackedRun& run);
 
 // Writes metrics.jsonl, which every run has: one JSON object per line, in chronological order:
 //   {"step", "epoch", "time": seconds since 1970, NAME: VALUE, ...}

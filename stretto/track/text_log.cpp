@@ -9,7 +9,7 @@ void TextLog::begin(const TrackedRun& run) {
   file_.reset();
   if (!std::filesystem::exists(path_)) return;
   if (run.steps_done > 0) {
-    write_file_atomic(path_, records_until(path_, run.steps_done));
+    write_file_atomic(path_, records_until(path_, run));
   } else {
     std::filesystem::remove(path_);
   }

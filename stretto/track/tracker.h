@@ -27,6 +27,8 @@ struct TrackedRun {
   std::string settings;  // the recipe, as YAML
   // The settings by dotted name, null if unset; without input paths.
   nlohmann::json parameters = nlohmann::json::object();
+  // The step whose evaluation will be recorded, although the run has taken it before; -1: there is none.
+  int64_t pending_evaluation = -1;
 };
 
 // The distribution of values: counts[i] values are in (limits[i - 1], limits[i]]; the first interval begins
@@ -53,7 +55,8 @@ class Tracker {
   virtual std::string name() const { return "a tracker"; }
 
   // Called first, and again when the run returns to a checkpoint. Discards records of steps after
-  // run.steps_done, which will be taken again; with steps_done 0, all records of an earlier run.
+  // run.steps_done, which will be taken again, and an evaluation after run.pending_evaluation; with
+  // steps_done 0, all records of an earlier run.
   virtual void begin(const TrackedRun& run) = 0;
 
   virtual void write(const Record& record) = 0;

@@ -24,8 +24,8 @@ bool launcher_keeps_log() { return std::getenv("STRETTO_LOG_FILE") != nullptr; }
 
 // Opens the log, which is kept in memory until the first step of the run: before that, the run may be
 // refused.
-void open_own_log(const Recipe& recipe, int rank) {
-  log::open_held_file(recipe.output / "logger_logs" / fmt::format("training_{}.log", rank));
+void open_own_log(const Recipe& recipe, const std::string& name) {
+  log::open_held_file(recipe.output / "logger_logs" / (name + ".log"));
 }
 
 // `resume` applies to the first start of a job; after a restart, the job resumes from its own checkpoints.
@@ -43,15 +43,20 @@ void run_rank(const std::string& program, const arguments::RecipeArguments& argu
   const cluster::RankInfo info = cluster::read_rank_info();
   log::buffer_stderr(/*to_launcher=*/!info.heartbeat.empty());
   // If the launcher writes a log file per rank, every rank prints info lines; else only rank 0.
-  log::set_rank(info.rank, /*prints_info=*/launcher_keeps_log() || info.rank == 0);
+  const bool evaluates = cluster::evaluation_socket().has_value();  // for a run that holds the folder
+  log::set_rank(info.rank, /*prints_info=*/!evaluates && (launcher_keeps_log() || info.rank == 0));
   std::optional<checkpoint_format::RunLock> lock;
-  const bool trains = verb != Verb::test;
+  const bool trains = verb != Verb::test && !evaluates;
   if (info.rank == 0 && trains) lock.emplace(recipe.output);
   const comm::Job job =
       comm::join_job(recipe.training.device, "training.device", recipe.training.backend, "training.backend");
   trainer::require_same_inputs(*job.group, inputs_of(recipe));
   const Mesh mesh = make_mesh(recipe, *job.group);
-  if (!launcher_keeps_log()) open_own_log(recipe, info.rank);  // rank 0 has joined and thus holds the lock
+  if (evaluates) {
+    open_own_log(recipe, "evaluation");
+  } else if (!launcher_keeps_log()) {  // rank 0 has joined and thus holds the lock
+    open_own_log(recipe, fmt::format("training_{}", info.rank));
+  }
   if (trains) resume_own_run(recipe, info);
   const bool finished = work({recipe, mesh, job.device});
   if (!finished) {

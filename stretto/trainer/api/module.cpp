@@ -33,30 +33,7 @@ void Module::save(const std::filesystem::path& folder, const ListedSource& weigh
   save_safetensors(folder / "model.safetensors", weights);
 }
 
-void Module::load(const std::filesystem::path& folder) {
-  const SafetensorsFile file(folder / "model.safetensors");
-  NamedTensors stored = file.load_all();
-  at::NoGradGuard no_grad;
-  std::set<const void*> filled;  // tied tensors are in the file under their first name
-  const auto fill = [&](const std::string& name, Tensor& tensor) {
-    if (!filled.insert(tensor.unsafeGetTensorImpl()).second) return;
-    const auto found = stored.find(name);
-    if (found == stored.end())
-      throw DataError("{}: there is no {}, which the module has; load the model of the same module",
-                      (folder / "model.safetensors").string(), name);
-    if (found->second.sizes() != tensor.sizes()) {
-      throw DataError("{}: {} is {}; the module's is [{}]", (folder / "model.safetensors").string(), name,
-                      describe(found->second), fmt::join(tensor.sizes(), ", "));
-    }
-    tensor.set_data(found->second.to(tensor.device()));
-    stored.erase(found);
-  };
-  for (auto& item : root().named_parameters()) fill(item.key(), item.value());
-  for (auto& item : root().named_buffers()) fill(item.key(), item.value());
-  if (!stored.empty())
-    throw DataError("{}: the module has no {}; load the model of the same module",
-                    (folder / "model.safetensors").string(), stored.begin()->first);
-}
+void Module::load(const std::filesystem::path& folder) { load_weights(*this, folder / "model.safetensors"); }
 
 void Module::register_metric(std::shared_ptr<Metric> metric) {
   if (metric == nullptr) throw ConfigError("metric() was called with a null pointer; pass a Metric");
@@ -98,6 +75,30 @@ void Module::parameters_from(std::unique_ptr<const TensorSource> source) {
 
 void read_parameters(Module& module) {
   if (const auto source = module.take_source()) nn::fill_parameters(module.root(), *source);
+}
+
+void load_weights(Module& module, const std::filesystem::path& file) {
+  NamedTensors stored = SafetensorsFile(file).load_all();
+  at::NoGradGuard no_grad;
+  std::set<const void*> filled;  // tied tensors are in the file under their first name
+  const auto fill = [&](const std::string& name, Tensor& tensor) {
+    if (!filled.insert(tensor.unsafeGetTensorImpl()).second) return;
+    const auto found = stored.find(name);
+    if (found == stored.end())
+      throw DataError("{}: there is no {}, which the module has; load the model of the same module",
+                      file.string(), name);
+    if (found->second.sizes() != tensor.sizes()) {
+      throw DataError("{}: {} is {}; the module's is [{}]", file.string(), name, describe(found->second),
+                      fmt::join(tensor.sizes(), ", "));
+    }
+    tensor.set_data(found->second.to(tensor.device()));
+    stored.erase(found);
+  };
+  for (auto& item : module.root().named_parameters()) fill(item.key(), item.value());
+  for (auto& item : module.root().named_buffers()) fill(item.key(), item.value());
+  if (!stored.empty())
+    throw DataError("{}: the module has no {}; load the model of the same module", file.string(),
+                    stored.begin()->first);
 }
 
 Batch make_batch(const Module& module, const data::Dataset& dataset, std::span<const int64_t> samples) {

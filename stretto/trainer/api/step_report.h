@@ -14,21 +14,23 @@ struct Requests {
   bool end = false;       // by a callback: finish as if this were the last step
   bool evaluate = false;  // by rank 0's clock
   bool record = false;    // by rank 0's clock: write a log line
+  bool collect = false;   // by rank 0: metrics of evaluate.async have arrived
 
-  static constexpr size_t count = 5;  // kinds of requests
+  static constexpr size_t count = 6;  // kinds of requests
 
   // 1 for each request, in the order above, to be reduced over ranks. After a sum or maximum, of() returns
   // the requests of any rank.
   std::array<double, count> flags() const {
-    return {save ? 1.0 : 0, stop ? 1.0 : 0, end ? 1.0 : 0, evaluate ? 1.0 : 0, record ? 1.0 : 0};
+    return {save ? 1.0 : 0,     stop ? 1.0 : 0,   end ? 1.0 : 0,
+            evaluate ? 1.0 : 0, record ? 1.0 : 0, collect ? 1.0 : 0};
   }
   static Requests of(const double* flags) {
-    return {flags[0] > 0, flags[1] > 0, flags[2] > 0, flags[3] > 0, flags[4] > 0};
+    return {flags[0] > 0, flags[1] > 0, flags[2] > 0, flags[3] > 0, flags[4] > 0, flags[5] > 0};
   }
 
   Requests operator|(const Requests& other) const {
-    return {save || other.save, stop || other.stop, end || other.end, evaluate || other.evaluate,
-            record || other.record};
+    return {save || other.save,         stop || other.stop,     end || other.end,
+            evaluate || other.evaluate, record || other.record, collect || other.collect};
   }
 };
 

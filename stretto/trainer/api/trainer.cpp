@@ -1,6 +1,7 @@
 #include "stretto/trainer/api/trainer.h"
 
 #include "stretto/base/error.h"
+#include "stretto/cluster/environment.h"
 #include "stretto/config/topology_request.h"
 #include "stretto/data/subset.h"
 #include "stretto/strategy/topology.h"
@@ -10,6 +11,7 @@
 #include "stretto/trainer/api/callbacks/weight_histograms.h"
 #include "stretto/trainer/run/fit.h"
 #include "stretto/trainer/run/same_inputs.h"
+#include "stretto/trainer/run/serve_evaluations.h"
 
 namespace stretto {
 namespace {
@@ -37,7 +39,10 @@ Input describe_samples(const std::string& name, const data::Dataset* dataset) {
 }  // namespace
 
 Mesh make_mesh(const Recipe& recipe, Group& world) {
-  const Topology topology = resolve(topology_request(recipe), world.all_gather_bytes(world.host()));
+  TopologyRequest request = topology_request(recipe);
+  if (cluster::evaluation_socket())  // a single rank, which does not train
+    request = {.batch = {.batch_size = recipe.training.batch_size}, .labels = request.labels};
+  const Topology topology = resolve(request, world.all_gather_bytes(world.host()));
   return Mesh(world, topology.shape, topology.batch);
 }
 
@@ -72,6 +77,10 @@ FitResult Trainer::fit(Module& module, const data::Dataset& all, const data::Dat
   if (validation != nullptr && validation->size() == 0)
     throw DataError(
         "fit: the validation dataset has no samples; pass a null pointer to train without evaluation");
+  if (const auto socket = cluster::evaluation_socket()) {
+    trainer::serve_evaluations(recipe_, module, mesh_, device_,
+                               trainer::validation_samples(recipe_, validation, validation_sets_), *socket);
+  }
   auto every_callback = callbacks_of(recipe_);
   every_callback.insert(every_callback.end(), callbacks_.begin(), callbacks_.end());
   track::Trackers trackers = trainer::make_trackers(recipe_, mesh_.world().rank(), trackers_);

@@ -29,9 +29,14 @@ track::Trackers make_trackers(const Recipe& recipe, int rank,
   return trackers;
 }
 
-void StepLog::begin(int64_t steps_done, int64_t total_steps) {
+void StepLog::begin(int64_t steps_done, int64_t total_steps,
+                    const std::optional<PendingEvaluation>& pending) {
   if (trackers_.empty()) return;
-  trackers_.begin({steps_done, total_steps, dump_recipe(recipe_), shared_settings(recipe_)});
+  trackers_.begin({.steps_done = steps_done,
+                   .total_steps = total_steps,
+                   .settings = dump_recipe(recipe_),
+                   .parameters = shared_settings(recipe_),
+                   .pending_evaluation = pending && !pending->metrics ? pending->at.step : -1});
 }
 
 // The first step warms up caches and is excluded from the throughput.

@@ -12,6 +12,7 @@
 #include "stretto/trainer/api/step_report.h"
 #include "stretto/trainer/records/evaluation_speed.h"
 #include "stretto/trainer/records/rank_use.h"
+#include "stretto/trainer/run/pending_evaluation.h"
 #include "stretto/trainer/run/recurrence.h"
 
 namespace stretto::trainer {
@@ -30,8 +31,8 @@ class StepLog {
         mesh_(mesh),
         trackers_(trackers) {}
 
-  // Starts after `steps_done` of `total_steps`.
-  void begin(int64_t steps_done, int64_t total_steps);
+  // Starts after `steps_done` of `total_steps`. The evaluation that is `pending` will be recorded.
+  void begin(int64_t steps_done, int64_t total_steps, const std::optional<PendingEvaluation>& pending);
 
   // Whether this rank requests a record after the next step, because an interval of time has passed.
   bool requested() const { return log_every_.requested(); }

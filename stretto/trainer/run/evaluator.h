@@ -1,22 +1,16 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "stretto/config/recipe.h"
-#include "stretto/data/subset.h"
-#include "stretto/trainer/api/module.h"
-#include "stretto/trainer/records/evaluation_speed.h"
 #include "stretto/trainer/run/recurrence.h"
+#include "stretto/trainer/run/validation.h"
 
 namespace stretto::trainer {
 
 struct Session;
-
-// Validation samples by name.
-using ValidationSets = std::vector<std::pair<std::string, const data::Dataset*>>;
 
 // Implements `evaluate` of the recipe: when a run is evaluated, and on which samples.
 class Evaluator {
@@ -33,18 +27,17 @@ class Evaluator {
   // run is complete.
   std::optional<int64_t> after(const StepReport& report, bool last) const;
 
-  // The metrics of the validation samples, the same on all ranks. Throws Error if one is not finite, except
-  // the metric `may_be_nonfinite`. Collective.
-  Metrics evaluate(int64_t step, const std::string& may_be_nonfinite = "");
+  // Evaluates the validation samples after `step`, 0 before the first. Throws Error if a metric is not
+  // finite, except `may_be_nonfinite`. Collective.
+  Validated evaluate(int64_t step, const std::string& may_be_nonfinite = "");
 
-  // The duration and speed of the last evaluate().
-  const EvaluationSpeed& speed() const { return speed_; }
+  // Counts an evaluation of the current weights, by evaluate() or another process.
+  void count();
+  // Throws Error if a metric of the evaluation after `step` is not finite, except `may_be_nonfinite`.
+  static void require_finite(int64_t step, const Metrics& metrics, const std::string& may_be_nonfinite);
 
-  // The texts of evaluate.samples and their continuations at the last evaluate(), on rank 0.
-  const std::vector<std::string>& samples() const { return written_; }
-
-  // The tables of the last evaluate(), with evaluate.by_class on rank 0; else "".
-  const std::string& table() const { return table_; }
+  // The identity of the samples of each set, by its name.
+  nlohmann::json identities() const;
 
   // The metrics of the samples of evaluate.sanity_steps; nullopt if there are none. Collective.
   std::optional<Metrics> check();
@@ -55,31 +48,17 @@ class Evaluator {
   void resume(const State& state);
 
  private:
-  // Samples that are evaluated: all of a set, or evaluate.max_samples of it.
-  struct Samples {
-    std::string set;
-    const data::Dataset* all;
-    std::optional<data::Subset> limited = {};
-    const data::Dataset& get() const { return limited ? *limited : *all; }
-  };
-  Samples limit(const std::string& set, const data::Dataset& all) const;
   void require_same_data(const std::string& set, const nlohmann::json& saved) const;
-  Metrics measure(const std::string& set, const data::Dataset& samples);
-  std::vector<std::string> write_samples();
+  // Calls `use` while the module has the weights to evaluate. Collective.
+  void with_weights(const std::function<void(const ValidationPass&)>& use);
 
   const Recipe& recipe_;
   Session& session_;
-  std::vector<Samples> sets_;  // the first has no name; empty without evaluation
+  const std::vector<ValidationSamples> sets_;  // empty without evaluation
   Recurrence every_;
   int64_t done_ = 0;
   // identifies the sets of the resumed checkpoint
   nlohmann::json evaluated_before_ = nlohmann::json::object();
-  EvaluationSpeed speed_;
-  std::string table_;
-  std::vector<std::string> written_;
 };
-
-// "accuracy 0.9312 | loss 0.2044"
-std::string one_line(const Metrics& metrics);
 
 }  // namespace stretto::trainer

@@ -1,7 +1,5 @@
 #include "stretto/trainer/run/fit.h"
 
-#include <cmath>
-
 #include "stretto/base/clock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
@@ -16,12 +14,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// "epoch 2", or "step 500, epoch 1.25" inside an epoch.
-std::string place_of(const StepReport& report) {
-  return report.epoch_ends ? fmt::format("epoch {}", report.epoch + 1)
-                           : fmt::format("step {}, epoch {:.2f}", report.step, report.epochs);
-}
-
 }  // namespace
 
 Fit::Fit(const SessionParts& parts, std::unique_ptr<RunCheckpoint> from)
@@ -33,7 +25,7 @@ Fit::Fit(const SessionParts& parts, std::unique_ptr<RunCheckpoint> from)
       run_(*session_),
       step_log_(session_->step_log),
       models_(session_->models),
-      evaluator_(session_->evaluator),
+      evaluations_(*session_),
       callbacks_(session_->callbacks) {
   if (from != nullptr) result_.resumed_after = session_->steps_done();
   warn_of_settings();
@@ -71,7 +63,8 @@ void Fit::begin() {
     result_.was_finished = true;
     return;
   }
-  if (result_.resumed_after == 0 && !over()) evaluate_at_start();
+  if (result_.resumed_after == 0 && !over()) evaluations_.at_start();
+  evaluations_.begin();
 }
 
 void Fit::prepare_callbacks() {
@@ -86,18 +79,8 @@ void Fit::prepare_callbacks() {
   });
 }
 
-// Runs evaluate.sanity_steps before the first step, so that mistakes in validation_step and metrics() end the
-// run early.
-void Fit::evaluate_at_start() {
-  if (!evaluator_.in_use()) return;
-  if (const auto metrics = evaluator_.check()) {
-    models_.monitor().value(*metrics);
-    log::info("evaluation checked on {} batches per rank", recipe_.evaluate.sanity_steps);
-  }
-  if (!recipe_.evaluate.at_start) return;
-  at_start_ = evaluator_.evaluate(0);
-  models_.monitor().value(*at_start_);
-  log::info("start | {}", one_line(*at_start_));
+void Fit::begin_records() {
+  step_log_.begin(session_->steps_done(), session_->total_steps(), session_->pending);
 }
 
 // Called after the first step, so that a run which fails before it leaves the files of an earlier run
@@ -112,9 +95,8 @@ void Fit::claim_folder() {
   log::release_file();
   const cluster::RankInfo info = cluster::read_rank_info();
   if (info.local_rank == 0) cluster::note_first_step(info.heartbeat);
-  step_log_.begin(result_.resumed_after, session_->total_steps());
-  if (at_start_) step_log_.write_evaluation({}, *at_start_, evaluator_.speed());
-  at_start_.reset();
+  begin_records();
+  evaluations_.record_start();
 }
 
 // Whether the folder contains the results of a complete run. The same on all ranks.
@@ -139,35 +121,14 @@ bool Fit::was_finished() {
 void Fit::roll_back(const std::string& reason) {
   step_log_.pause();
   session_->restore(*checkpoints_.newest(reason));
-  step_log_.begin(session_->steps_done(), session_->total_steps());
-}
-
-// Buffers are not checked: they may contain infinity, as attention masks do. All ranks throw.
-void Fit::require_finite() {
-  if (recipe_.checkpoint.allow_nonfinite) return;
-  const std::string name = session_->engine.weights().first_nonfinite();
-  if (name.empty()) return;
-  throw Error(
-      "step {}: the weights overflowed: {} holds NaN or infinity, so neither model nor checkpoint is saved; lower optimizer.lr or set training.max_grad_norm, or save anyway with checkpoint.allow_nonfinite: true",
-      session_->steps_done(), name);
-}
-
-// Saves the models that are `due`, and those that could not be written before. Collective, because the
-// weights may have to be gathered; rank 0 writes.
-void Fit::save_models(bool due) {
-  if (!due) {
-    if (session_->is_main_rank()) models_.retry();
-    return;
-  }
-  const parallel::AveragedWeights average = session_->engine.weights().averaged(recipe_.ema.evaluate);
-  require_finite();
-  session_->engine.weights().at_first([this](const ListedSource& weights) { models_.save(weights); });
+  begin_records();
+  evaluations_.begin();
 }
 
 // Saves the model of a run in which no evaluation had a finite metric. This precedes the last checkpoint, in
 // case the disk has room for only one of them.
 void Fit::save_last_weights() {
-  if (models_.keep_last()) save_models(true);
+  if (models_.keep_last()) session_->save_models(true);
 }
 
 // Runs after the last checkpoint, so that a model that did not fit on the disk is written once a failed
@@ -189,37 +150,15 @@ void Fit::finish_files() {
 }
 
 void Fit::evaluate_model(const StepReport& report) {
-  step_log_.pause();
-  const Metrics metrics = evaluator_.evaluate(report.step, may_be_nonfinite());
-  step_log_.write_evaluation(report, metrics, evaluator_.speed());
-  Metrics watched = metrics;
-  watched["train_loss"] = session_->train_loss.take();
-  const bool due = models_.improve(metrics, watched["train_loss"], report);
-  log::info("{} | {}{}", place_of(report), one_line(metrics), models_.is_due() ? " | best so far, kept" : "");
-  if (!evaluator_.table().empty()) log::info("{}", evaluator_.table());
-  step_log_.write_samples(report.step, evaluator_.samples());
-  save_models(due);
-  auto& schedule = *session_->schedule;
-  if (const auto loss = metrics.find("loss"); loss != metrics.end()) schedule.observe_loss(loss->second);
-  schedule.observe(schedule.monitor().empty()
-                       ? models_.monitor().value(metrics)
-                       : Monitor("scheduler.monitor", schedule.monitor(), MetricMode::min).value(watched));
-  callbacks_.context().evaluation = metrics;
-  callbacks_.context().train_loss = watched["train_loss"];
-  callbacks_.notify<const Metrics&>("evaluation_end", &Callback::evaluation_end, metrics);
-}
-
-// The metric of early stopping, whose NaN or infinity ends the run without an error.
-std::string Fit::may_be_nonfinite() const {
-  const EarlyStoppingConfig& config = recipe_.early_stopping;
-  if (!config.in_use() || !config.check_finite) return "";
-  return config.monitor ? Monitor("early_stopping.monitor", *config.monitor, MetricMode::min).metric()
-                        : models_.monitor().metric();
+  evaluations_.evaluate(report);
+  if (over()) evaluations_.settle();
 }
 
 // Callbacks receive the same metrics on all ranks, but their decisions may depend on the clock or a file.
 void Fit::end_if_requested() {
-  std::string reason = session_->schedule->end_reason();
+  std::string reason;
+  for (const optim::Schedule* schedule : session_->schedules())
+    if (reason.empty()) reason = schedule->end_reason();
   if (reason.empty() && !callbacks_.empty()) reason = callbacks_.agree_on_stop().value_or("");
   if (reason.empty()) return;
   result_.ended_by = reason;
@@ -240,12 +179,14 @@ void Fit::after(const StepReport& report) {
   session_->module.on_train_batch_end(report);
   callbacks_.notify<const StepReport&>("step_end", &Callback::step_end, report);
   if (report.requests.end) end_if_requested();
-  const auto evaluation = evaluator_.after(report, over());
+  if (report.requests.collect) evaluations_.collect();
+  const auto evaluation = session_->evaluator.after(report, over());
   const bool epoch_logged = report.epoch_ends && session_->logged.has_epoch_values();
   if (step_log_.due(report, evaluation) || over() || epoch_logged) write_record(report);
   if (evaluation) evaluate_model(report);
-  if (!evaluator_.in_use() && models_.has_further() && (report.epoch_ends || over()))
-    save_models(models_.improve_without_evaluation(session_->train_loss.take(), report));
+  const bool evaluates = session_->evaluator.in_use();
+  if (!evaluates && models_.has_further() && (report.epoch_ends || over()))
+    session_->save_models(models_.improve_without_evaluation(session_->train_loss.take(), report));
   if (report.epoch_ends) {
     session_->engine.weights().catch_up();
     callbacks_.notify("epoch_end", &Callback::epoch_end);
@@ -253,25 +194,31 @@ void Fit::after(const StepReport& report) {
   if ((report.epoch_ends || evaluation) && !over()) {
     end_if_requested();
     if (over() && step_log_.pending()) write_record(report);
-    if (over() && evaluator_.in_use() && !evaluation) evaluate_model(report);
+    if (over() && evaluates && !evaluation) evaluate_model(report);
   }
   const auto& limit = recipe_.training.steps_this_run;
   const bool pauses = limit && session_->steps_done() - result_.resumed_after >= *limit;
   result_.stopped = (report.requests.stop || pauses) && !over();
-  if (over()) save_last_weights();
+  if (over()) {
+    evaluations_.settle();
+    save_last_weights();
+  }
   if (!checkpoints_.due(report, evaluation, over(), result_.stopped)) return;
-  save_models(false);
+  evaluations_.before_checkpoint(report.step, result_.stopped);
+  session_->save_models(false);
   session_->engine.compare_replicas();
-  require_finite();
-  checkpoints_.save(session_->state(), report, over() || result_.stopped, models_.score());
+  session_->require_finite();
+  checkpoints_.save(session_->state(), report, over() || result_.stopped,
+                    recipe_.evaluate.async ? std::nullopt : models_.score());
   callbacks_.notify("checkpoint_saved", &Callback::checkpoint_saved);
 }
 
 // Returns the requests that this rank has received.
-Requests Fit::requests() const {
+Requests Fit::requests() {
   Requests requests = checkpoints_.requests();
   requests.end = callbacks_.stop_requested();
-  requests.evaluate = evaluator_.requested();
+  requests.evaluate = session_->evaluator.requested();
+  requests.collect = evaluations_.arrived();
   requests.record = step_log_.requested();
   return requests;
 }

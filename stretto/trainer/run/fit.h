@@ -6,6 +6,7 @@
 
 #include "stretto/trainer/api/trainer.h"
 #include "stretto/trainer/folder/checkpoints.h"
+#include "stretto/trainer/run/evaluations.h"
 #include "stretto/trainer/run/session.h"
 #include "stretto/trainer/run/training_run.h"
 
@@ -27,16 +28,13 @@ class Fit {
   bool was_finished();
   bool is_complete();
   void claim_folder();
-  void evaluate_at_start();
-  Requests requests() const;
+  void begin_records();
+  Requests requests();
   void roll_back(const std::string& reason);
   void after(const StepReport& report);
   void evaluate_model(const StepReport& report);
-  void require_finite();
-  void save_models(bool due);
   void save_last_weights();
   void finish_files();
-  std::string may_be_nonfinite() const;
   void write_record(const StepReport& report);
   void end_if_requested();
 
@@ -48,9 +46,8 @@ class Fit {
   TrainingRun run_;
   StepLog& step_log_;  // these are the session's
   KeptModels& models_;
-  Evaluator& evaluator_;
+  Evaluations evaluations_;
   trainer::Callbacks& callbacks_;
-  std::optional<Metrics> at_start_;  // of the evaluation before the first step, until it is recorded
   FitResult result_;
   bool claimed_folder_ = false;
 };

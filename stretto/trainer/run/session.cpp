@@ -28,9 +28,8 @@ data::BatchOptions batch_options(const TrainingConfig& training, const BatchPlan
 }
 
 // The output folder may not exist yet on hosts other than the first.
-std::filesystem::path make_offload_folder(const Recipe& recipe) {
-  const auto folder = offload_folder(recipe);
-  if (recipe.training.offload_optimizer == in_output_folder) make_folders(*folder);
+std::filesystem::path made(const Recipe& recipe, const std::optional<std::filesystem::path>& folder) {
+  if (folder == recipe.output) make_folders(*folder);
   return folder.value_or("");
 }
 
@@ -52,8 +51,10 @@ parallel::EngineOptions engine_options(const Recipe& recipe, const BatchPlan& pl
           .average = average,
           .reshard_after_forward = training.reshard_after_forward,
           .min_unit_elements = training.wrap_min_parameters,
-          .offload_optimizer = make_offload_folder(recipe),
-          .names = {{"offload_optimizer", "training.offload_optimizer"}}};
+          .offload_optimizer = made(recipe, offload_folder(recipe)),
+          .offload_parameters = made(recipe, parameter_folder(recipe)),
+          .names = {{"offload_optimizer", "training.offload_optimizer"},
+                    {"offload_parameters", "training.offload_parameters"}}};
 }
 
 // Parameters whose values the engine reads from `source` are moved without values.
@@ -148,9 +149,35 @@ std::unique_ptr<Session> make_session(const SessionParts& parts, StateSource* so
   return session;
 }
 
+std::vector<optim::Schedule*> Session::schedules() const {
+  if (several == nullptr) return {schedule.get()};
+  std::vector<optim::Schedule*> all;
+  for (size_t i = 0; i < several->size(); ++i) all.push_back(&several->schedule(i));
+  return all;
+}
+
 double Session::loss_factor() const {
   if (!loss_scale.in_use()) return 1;
   return loss_scale.value() / static_cast<double>(std::max<int64_t>(1, mesh.batch_plan().global_batch_size));
+}
+
+void Session::save_models(bool due) {
+  if (!due) {
+    if (is_main_rank()) models.retry();
+    return;
+  }
+  const parallel::AveragedWeights average = engine.weights().averaged(recipe.ema.evaluate);
+  require_finite();
+  engine.weights().at_first([this](const ListedSource& weights) { models.save(weights); });
+}
+
+void Session::require_finite() {
+  if (recipe.checkpoint.allow_nonfinite) return;
+  const std::string name = engine.weights().first_nonfinite();
+  if (name.empty()) return;
+  throw Error(
+      "step {}: the weights overflowed: {} holds NaN or infinity, so neither model nor checkpoint is saved; lower optimizer.lr or set training.max_grad_norm, or save anyway with checkpoint.allow_nonfinite: true",
+      steps_done(), name);
 }
 
 // The steps done, plus the batches left in this epoch and those of the remaining epochs.

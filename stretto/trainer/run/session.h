@@ -26,6 +26,7 @@
 #include "stretto/trainer/run/compute_precision.h"
 #include "stretto/trainer/run/evaluator.h"
 #include "stretto/trainer/run/optimizer_set.h"
+#include "stretto/trainer/run/pending_evaluation.h"
 #include "stretto/trainer/run/step_guard.h"
 
 namespace stretto::trainer {
@@ -58,6 +59,8 @@ struct Session {
   int64_t steps_done() const {
     return manual ? manual->batches_done() : engine.steps_done() + loss_scale.skipped_steps();
   }
+  // The schedules of the run: one, or that of each optimizer that the module steps itself.
+  std::vector<optim::Schedule*> schedules() const;
   // What multiplies a loss, which is a sum over samples or tokens, before backward: the loss scale is that of
   // a mean over the samples of the global batch.
   double loss_factor() const;
@@ -70,6 +73,13 @@ struct Session {
   // size and batch sizes may differ from those of the run that saved it. Throws ConfigError if model or data
   // are not those of that run, DataError if the source is malformed. Collective.
   void restore(StateSource& source);
+
+  // Saves the models that are `due`, and those that could not be written before. Collective, because the
+  // weights may have to be gathered; rank 0 writes. Throws like require_finite().
+  void save_models(bool due);
+  // Throws Error on all ranks if weights are NaN or infinite, unless checkpoint.allow_nonfinite is set.
+  // Buffers are not checked: they may contain infinity, as attention masks do. Collective.
+  void require_finite();
 
   // The header of a run, one line per subject: model, types, memory, communication, batch, steps.
   std::string describe();
@@ -95,6 +105,7 @@ struct Session {
   StepLog step_log;
   WeightedMean train_loss;  // of the steps since it was last taken
   Evaluator evaluator;
+  std::optional<PendingEvaluation> pending;
   KeptModels models;
 
  private:

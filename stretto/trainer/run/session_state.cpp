@@ -41,6 +41,20 @@ struct ScheduleState {
   }
 };
 
+// A checkpoint without a pending evaluation has no scalar.
+struct PendingState {
+  std::optional<PendingEvaluation>& pending;
+
+  void add_state(State& state) const {
+    if (pending) state.scalars["pending_evaluation"] = pending->to_json();
+  }
+  void resume(const State& state) const {
+    const auto saved = state.scalars.find("pending_evaluation");
+    pending.reset();
+    if (saved != state.scalars.end()) pending = PendingEvaluation::from_json(saved->second);
+  }
+};
+
 struct TrainLoss {
   WeightedMean& mean;
 
@@ -72,6 +86,7 @@ void Session::each_part(const Use& use) {
   use(step_log);
   use(callbacks);
   use(evaluator);
+  use(PendingState{pending});
   use(TrainLoss{train_loss});
   use(models);
 }

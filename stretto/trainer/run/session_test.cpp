@@ -145,7 +145,7 @@ TEST_F(SessionTest, AStartFromAStateAndAReturnToItAreTheSame) {
       session->step_log.add(report);
       session->train_loss.add(report.loss);
     }
-    session->models.improve(session->evaluator.evaluate(9), report.loss, report);
+    session->models.improve(session->evaluator.evaluate(9).metrics, report.loss, report);
     make_folders(recipe_.output / "model");
     CopiedState state(session->state());
     std::vector<double> expected;
@@ -156,6 +156,7 @@ TEST_F(SessionTest, AStartFromAStateAndAReturnToItAreTheSame) {
       expected.push_back(report.loss);
     }
     session->evaluator.evaluate(14);
+    session->evaluator.count();
     session->restore(state);
     EXPECT_EQ(session->steps_done(), 9);
     EXPECT_EQ(session->state().scalars, state.scalars());
