@@ -22,6 +22,7 @@ namespace {
 
 using kernels::all_matmul_libraries;
 using kernels::all_matmul_roles;
+using kernels::FewRowsChoice;
 using kernels::LinearMaps;
 using kernels::MatmulChoice;
 using kernels::MatmulLibrary;
@@ -86,31 +87,37 @@ std::filesystem::path cache_file(const std::filesystem::path& folder, const nloh
   return folder / ("products-" + hash128_hex(key.dump()).substr(0, 16) + ".json");
 }
 
-// Returns nullopt, so that libraries are measured, if there is no such file or it cannot be read.
-std::optional<MeasuredChoice> read_cache(const std::filesystem::path& folder, const nlohmann::json& key) {
+MeasuredChoice measured_choice(const nlohmann::json& stored) {
+  MeasuredChoice measured;
+  for (const MatmulRole role : all_matmul_roles) {
+    measured.choice.of_role[static_cast<size_t>(role)] =
+        kernels::parse_library(stored.at("choice").at(name_of(role)));
+  }
+  measured.speedup = stored.at("speedup");
+  return measured;
+}
+
+FewRowsChoice few_rows_choice(const nlohmann::json& stored) { return {.rows = stored.at("few_rows")}; }
+
+// Returns nullopt, so that the speed is measured, if there is no such file or it cannot be read.
+template <class Choice>
+std::optional<Choice> read_cache(const std::filesystem::path& folder, const nlohmann::json& key,
+                                 Choice (*parse)(const nlohmann::json&)) {
   if (folder.empty()) return std::nullopt;
   try {
     const auto stored = nlohmann::json::parse(read_file(cache_file(folder, key)));
     if (stored.at("key") != key) return std::nullopt;
-    MeasuredChoice measured;
-    for (const MatmulRole role : all_matmul_roles) {
-      measured.choice.of_role[static_cast<size_t>(role)] =
-          kernels::parse_library(stored.at("choice").at(name_of(role)));
-    }
-    measured.speedup = stored.at("speedup");
-    return measured;
+    return parse(stored);
   } catch (const std::exception&) {
     return std::nullopt;
   }
 }
 
-void write_cache(const std::filesystem::path& folder, const nlohmann::json& key,
-                 const MeasuredChoice& measured) {
+void write_cache(const std::filesystem::path& folder, const nlohmann::json& key, nlohmann::json stored) {
   if (folder.empty()) return;
   try {
     make_folders(folder);
-    const nlohmann::json stored = {
-        {"key", key}, {"choice", to_json(measured.choice)}, {"speedup", measured.speedup}};
+    stored["key"] = key;
     write_file_atomic(cache_file(folder, key), stored.dump(2) + "\n");
   } catch (const Error& error) {
     log::warning("the measured speed of matmuls was not cached, so the next run measures it again: {}",
@@ -192,9 +199,7 @@ void MatmulLibraries::choose_for_all(const torch::nn::Module& module, Group* gro
   int64_t few_rows = 0;  // with which stretto's kernel computes
   if (group == nullptr || group->rank() == 0) {
     choose_here(largest(maps));
-    if (options_.few_rows)
-      few_rows =
-          kernels::most_rows_for_kernel(largest(maps).front(), options_.dtype, choice_[MatmulRole::forward]);
+    if (options_.few_rows) few_rows = choose_few_rows(largest(maps).front());
   }
   if (group != nullptr) {
     const nlohmann::json local = {{"choice", to_json(choice_)}, {"few_rows", few_rows}, {"reason", reason_}};
@@ -213,15 +218,19 @@ void MatmulLibraries::choose_for_all(const torch::nn::Module& module, Group* gro
 void MatmulLibraries::choose_here(const std::vector<LinearMaps>& timed) {
   const auto start = std::chrono::steady_clock::now();
   const nlohmann::json key = cache_key(timed, options_.dtype, options_.rows, usable_);
-  auto measured = read_cache(options_.cache, key);
+  auto measured = read_cache(options_.cache, key, measured_choice);
   reason_ = "measured before";
   if (!measured) {
     measured = kernels::choose_by_time(timed, options_.dtype, options_.rows, options_.timer);
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     reason_ = fmt::format("measured in {:.0f} ms", took.count());
     // A later run on an idle machine may measure without contradictions.
-    measured->is_certain ? write_cache(options_.cache, key, *measured)
-                         : void(reason_ += " with contradictory results, so not cached");
+    if (measured->is_certain) {
+      write_cache(options_.cache, key,
+                  {{"choice", to_json(measured->choice)}, {"speedup", measured->speedup}});
+    } else {
+      reason_ += " with contradictory results, so not cached";
+    }
   }
   choice_ = measured->choice;
   for (const MatmulRole role : all_matmul_roles) {
@@ -229,6 +238,18 @@ void MatmulLibraries::choose_here(const std::vector<LinearMaps>& timed) {
     if (!is_usable(library, role)) library = MatmulLibrary::aten;
   }
   if (measured->speedup > 1) reason_ += fmt::format(": {:.2f}x aten", measured->speedup);
+}
+
+// The most rows with which the kernel for few rows computes `map`, from the cache or by measuring.
+int64_t MatmulLibraries::choose_few_rows(const LinearMaps& map) const {
+  const MatmulLibrary library = choice_[MatmulRole::forward];
+  nlohmann::json key = cache_key({map}, options_.dtype, kernels::most_few_rows, usable_);
+  key["few_rows"] = {{"instead_of", name_of(library)}, {"transposed", map.transposed}};
+  if (const auto known = read_cache(options_.cache, key, few_rows_choice)) return known->rows;
+  const FewRowsChoice choice =
+      kernels::most_rows_for_kernel(map, options_.dtype, library, options_.few_rows_timer);
+  if (choice.is_certain) write_cache(options_.cache, key, {{"few_rows", choice.rows}});
+  return choice.rows;
 }
 
 bool MatmulLibraries::is_usable(MatmulLibrary library, MatmulRole role) const {

@@ -26,6 +26,7 @@ struct MatmulOptions {
   bool few_rows = false;             // also measure the kernel for few rows, which generation computes
   bool reference = false;            // ATen's operators, regardless of the request
   kernels::MatmulTimer timer = {};   // for tests
+  kernels::FewRowsTimer few_rows_timer = {};
   OptionNames names = {};
 };
 
@@ -53,6 +54,7 @@ class MatmulLibraries {
   MatmulLibraries(const torch::nn::Module& module, const MatmulOptions& options, Group* group);
   void choose_for_all(const torch::nn::Module& module, Group* group);
   void choose_here(const std::vector<kernels::LinearMaps>& timed);
+  int64_t choose_few_rows(const kernels::LinearMaps& map) const;
   bool is_usable(kernels::MatmulLibrary library, kernels::MatmulRole role) const;
   void apply() const { kernels::use_matmul(options_.dtype, choice_); }
 

@@ -121,6 +121,28 @@ TEST_F(RunMatmulsTest, ContradictoryMeasurementsAreNotCached) {
   choose(options_with(/*agree=*/false), has_reason("measured before"), 512);
 }
 
+// A later process computes few rows by the kernel as the first one, whatever it would measure.
+TEST_F(RunMatmulsTest, TheKernelForFewRowsIsChosenOnce) {
+  const auto options_with = [&](std::vector<double> kernel_seconds) {
+    return MatmulOptions{.cache = folder_.path(),
+                         .few_rows = true,
+                         .timer = equal_times,
+                         .few_rows_timer = [kernel_seconds, round = size_t{0}](int64_t) mutable {
+                           return kernels::FewRowsTimes{
+                               .library = 2, .kernel = kernel_seconds[round++ % kernel_seconds.size()]};
+                         }};
+  };
+  const auto rows_in_use = [](int64_t rows) {
+    return [rows](const MatmulLibraries&) { EXPECT_EQ(kernels::few_rows_in_use(at::kFloat), rows); };
+  };
+  choose(options_with({1, 3}), rows_in_use(8), 512);
+  EXPECT_EQ(cached().size(), 1) << "contradictory measurements are not cached";
+  choose(options_with({3}), rows_in_use(0), 512);
+  EXPECT_EQ(cached().size(), 2);
+  choose(options_with({1}), rows_in_use(0), 512);
+  kernels::use_few_rows(at::kFloat, 0);
+}
+
 TEST_F(RunMatmulsTest, AProcessThatIsNotARankMeasuresForItself) {
   const MatmulLibraries libraries(nn::Linear(512, 512), {.cache = folder_.path()});
   EXPECT_THAT(libraries.describe(), HasSubstr("fp32, measured in "));

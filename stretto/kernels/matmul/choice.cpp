@@ -12,6 +12,7 @@ namespace {
 constexpr double timed_operations = 1.2e8;  // maximum of a timed matmul, about a millisecond
 constexpr int64_t fewest_rows = 16;
 constexpr size_t agreeing_rounds = 3, most_rounds = 8;
+constexpr double most_seconds = 5;       // of all rounds: on a busy machine, more of them do not agree either
 constexpr double clearly_faster = 0.93;  // fraction of the preferred library's time
 
 using Clock = std::chrono::steady_clock;
@@ -68,7 +69,7 @@ double speedup_of(const MatmulChoice& choice, const Round& shortest) {
   return aten / chosen;
 }
 
-// Times the library and the kernel in turns, and keeps the shortest times.
+// Times the library and the kernel in turns.
 FewRowsTimer few_rows_timer(const LinearMaps& map, at::ScalarType dtype, MatmulLibrary library) {
   // The copies of the weights exceed the caches, since a model's layers are read from memory.
   constexpr int64_t bytes = int64_t{64} << 20;
@@ -79,8 +80,6 @@ FewRowsTimer few_rows_timer(const LinearMaps& map, at::ScalarType dtype, MatmulL
                             : at::full({map.out, map.in}, 0.5, dtype).t();
   }
   return [=](int64_t rows) {
-    constexpr int rounds = 3;
-    constexpr double infinity = std::numeric_limits<double>::infinity();
     const at::NoGradGuard no_grad;
     const Tensor a = at::full({rows, map.in}, 0.5, dtype), out = at::empty({rows, map.out}, dtype);
     const auto seconds = [&](const auto& multiply_one) {
@@ -88,17 +87,35 @@ FewRowsTimer few_rows_timer(const LinearMaps& map, at::ScalarType dtype, MatmulL
       for (const Tensor& weight : weights) multiply_one(weight);
       return seconds_since(start);
     };
-    FewRowsTimes shortest = {infinity, infinity};
-    for (int round = 0; round < rounds; ++round) {
-      const double by_library =
-          seconds([&](const Tensor& weight) { multiply_by(library, out, a, weight, /*accumulate=*/false); });
-      const double by_kernel =
-          seconds([&](const Tensor& weight) { multiply_few_rows(out, a, weight, /*accumulate=*/false); });
-      shortest = {std::min(shortest.library, by_library), std::min(shortest.kernel, by_kernel)};
-    }
-    return shortest;
+    return FewRowsTimes{.library = seconds([&](const Tensor& weight) {
+                          multiply_by(library, out, a, weight, /*accumulate=*/false);
+                        }),
+                        .kernel = seconds([&](const Tensor& weight) {
+                          multiply_few_rows(out, a, weight, /*accumulate=*/false);
+                        })};
   };
 }
+
+// Repeats a decision until three successive ones are equal. Counts rounds and seconds.
+template <class Decision>
+class Agreement {
+ public:
+  bool wants_another() const {
+    return !is_reached() && rounds_ < most_rounds && (rounds_ == 0 || seconds_since(start_) < most_seconds);
+  }
+  void add(const Decision& decision) {
+    equal_ = rounds_ > 0 && decision == last_ ? equal_ + 1 : 1;
+    last_ = decision;
+    ++rounds_;
+  }
+  bool is_reached() const { return equal_ == agreeing_rounds; }
+  const Decision& last() const { return last_; }
+
+ private:
+  Clock::time_point start_ = Clock::now();
+  size_t rounds_ = 0, equal_ = 0;
+  Decision last_ = {};
+};
 
 }  // namespace
 
@@ -106,28 +123,36 @@ MeasuredChoice choose_by_time(const std::vector<LinearMaps>& maps, at::ScalarTyp
                               const MatmulTimer& given_time) {
   const MatmulTimer time = given_time ? given_time : time_once;
   Round shortest;
-  MatmulChoice last;
-  size_t agreeing = 0;
-  for (size_t round = 0; round < most_rounds && agreeing < agreeing_rounds; ++round) {
+  Agreement<MatmulChoice> choices;
+  while (choices.wants_another()) {
     const Round times = time_all(maps, dtype, rows, time);
     keep_shorter(shortest, times);
-    const MatmulChoice choice = fastest(times);
-    agreeing = choice == last ? agreeing + 1 : 1;
-    last = choice;
+    choices.add(fastest(times));
   }
-  const bool is_certain = agreeing == agreeing_rounds;
-  const MatmulChoice choice = is_certain ? last : fastest(shortest);
-  return {choice, speedup_of(choice, shortest), is_certain};
+  const MatmulChoice choice = choices.is_reached() ? choices.last() : fastest(shortest);
+  return {choice, speedup_of(choice, shortest), choices.is_reached()};
 }
 
-int64_t most_rows_for_kernel(const LinearMaps& map, at::ScalarType dtype, MatmulLibrary library,
-                             const FewRowsTimer& given_time) {
+FewRowsChoice most_rows_for_kernel(const LinearMaps& map, at::ScalarType dtype, MatmulLibrary library,
+                                   const FewRowsTimer& given_time) {
   const FewRowsTimer time = given_time ? given_time : few_rows_timer(map, dtype, library);
+  FewRowsChoice choice;
   for (int64_t rows = most_few_rows; rows > 0; rows /= 2) {
-    const FewRowsTimes took = time(rows);
-    if (took.kernel <= took.library) return rows;
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    FewRowsTimes shortest = {infinity, infinity};
+    Agreement<bool> kernel_is_faster;
+    while (kernel_is_faster.wants_another()) {
+      const FewRowsTimes took = time(rows);
+      shortest = {std::min(shortest.library, took.library), std::min(shortest.kernel, took.kernel)};
+      kernel_is_faster.add(took.kernel <= took.library);
+    }
+    choice.is_certain &= kernel_is_faster.is_reached();
+    if (kernel_is_faster.is_reached() ? kernel_is_faster.last() : shortest.kernel <= shortest.library) {
+      choice.rows = rows;
+      break;
+    }
   }
-  return 0;
+  return choice;
 }
 
 }  // namespace stretto::kernels

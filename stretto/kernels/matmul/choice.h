@@ -24,23 +24,28 @@ struct MeasuredChoice {
 
 // The fastest library for each role of the matmuls of `maps` with `rows` rows. All matmuls are timed in
 // rounds until three successive rounds make the same choice, in at most eight rounds; otherwise the shortest
-// times decide. stretto's own matmuls are preferred if usable, else aten's, unless another library takes at
-// least 7 % less time: smaller differences are noise, which would make runs differ, and oneDNN takes memory
-// and time for each shape of a batch. `time`: time_matmul, or a function of a test. REQUIRES: maps is not
-// empty.
+// times decide. No round begins after five seconds. stretto's own matmuls are preferred if usable, else
+// aten's, unless another library takes at least 7 % less time: smaller differences are noise, which would
+// make runs differ, and oneDNN takes memory and time for each shape of a batch. `time`: time_matmul, or a
+// function of a test. REQUIRES: maps is not empty.
 MeasuredChoice choose_by_time(const std::vector<LinearMaps>& maps, at::ScalarType dtype, int64_t rows,
                               const MatmulTimer& time = {});
 
-// Seconds that the forward matmul of a map takes with a number of rows.
+// Seconds that the forward matmul of a map takes with a number of rows, measured once.
 struct FewRowsTimes {
   double library = 0, kernel = 0;
 };
 using FewRowsTimer = std::function<FewRowsTimes(int64_t rows)>;
 
+struct FewRowsChoice {
+  int64_t rows = 0;
+  bool is_certain = true;  // whether measurements agreed
+};
+
 // The largest of 8, 4, 2 and 1 rows with which multiply_few_rows computes the forward matmul of `map` at
-// least as fast as `library`; 0 if there is none. Takes a few times as long as to read 64 MB. `time`: a
-// test's.
-int64_t most_rows_for_kernel(const LinearMaps& map, at::ScalarType dtype, MatmulLibrary library,
-                             const FewRowsTimer& time = {});
+// least as fast as `library`; 0 if there is none. Each number of rows is timed in rounds, as by
+// choose_by_time; a round takes as long as to read 128 MB. `time`: a test's.
+FewRowsChoice most_rows_for_kernel(const LinearMaps& map, at::ScalarType dtype, MatmulLibrary library,
+                                   const FewRowsTimer& time = {});
 
 }  // namespace stretto::kernels
