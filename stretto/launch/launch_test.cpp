@@ -242,6 +242,28 @@ TEST_F(Launch, AProcessThatOutlivesItsRankDoesNotBlockTheLauncher) {
   EXPECT_TRUE(becomes_true([&] { return !runs(daemon); })) << "it writes to a closed pipe";
 }
 
+// A closed pipe, as of `stretto generate -N 2 | head`: one message, by the rank, of a program of stretto.
+TEST_F(Launch, ARankThatNobodyReadsReportsItself) {
+  LaunchOptions options = shell(
+      "[ $RANK = 1 ] && exec sleep 1000; trap '' PIPE; while echo x 2>/dev/null; do :; done; "
+      "echo 'stretto: error: cannot write' >&2; exit 1",
+      2);
+  const auto close_output = [] {
+    std::array<int, 2> ends = {};
+    if (::pipe(ends.data()) != 0) ::_exit(99);
+    ::close(ends[0]);
+    ::dup2(ends[1], STDOUT_FILENO);
+  };
+  options.own_program = true;
+  start(options, close_output);
+  EXPECT_EQ(exit_code(), 1);
+  EXPECT_EQ(text("err"), "stretto: error: cannot write\n");
+  options.own_program = false;
+  start(options, close_output);
+  EXPECT_EQ(exit_code(), 1);
+  EXPECT_THAT(text("err"), HasSubstr("ended with exit code 1"));
+}
+
 TEST_F(Launch, RanksDieWithAKilledLauncher) {
   start(shell("trap '' TERM INT HUP; echo $$ > " + here("pid$RANK") + "; while :; do sleep 0.1; done", 2));
   const pid_t first = number_in("pid0"), second = number_in("pid1");

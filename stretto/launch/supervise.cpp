@@ -189,6 +189,7 @@ class Supervisor {
     report_ = describe_end(rank, name(rank), ending, /*with_lines=*/rank.rank != 0,
                            /*with_log=*/keeps_log(ending));
     report_at_ = Clock::now() + report_delay;
+    lost_reader_ = options_.own_program && rank.rank == 0 && rank.output.lost_reader() && ending.signal == 0;
     note_failure(take_record(fmt::format("{} {}", name(rank), ending.text())));
     if (job_) announce_failure(rank, ending);
   }
@@ -210,6 +211,7 @@ class Supervisor {
     report_at_.reset();
     const bool others_live = any_alive();
     if (others_live) stop_.within(options_.stop.failure_grace);
+    if (lost_reader_) return console_.show_messages_of([](int) { return false; });
     const bool usage = outcome_.exit_code == usage_error;
     if (usage) {
       console_.show_messages_of(
@@ -385,6 +387,7 @@ class Supervisor {
   std::vector<int> exit_codes_;
   std::optional<Clock::time_point> report_at_;  // time to report the first failure
   std::string report_;
+  bool lost_reader_ = false;  // rank 0 has failed, and reported, because nothing reads its output
   std::vector<std::string> later_failures_;
   Clock::time_point start_ = Clock::now();                       // excludes pauses
   std::vector<std::optional<Clock::time_point>> stopped_since_;  // for ranks that keep no record

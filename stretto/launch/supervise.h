@@ -48,7 +48,8 @@ inline constexpr int hang_exit_code = 124;  // like timeout(1)
 // each rank whose program handles it.
 //
 // A rank that exits with usage_error has reported the reason itself: consequential errors of other ranks are
-// not shown, nor is the exit itself for stretto's own programs. A program that cannot be started is a usage
+// not shown, nor is the exit itself for stretto's own programs, and likewise if rank 0 of such a program has
+// no log file and exits because nobody reads its output any more. A program that cannot be started is a usage
 // error, too; one whose start does not end (a stopped process, a dead disk) is a hang.
 //
 // A rank that has not ended some seconds after SIGKILL is reported and no longer waited for.

@@ -54,6 +54,7 @@ void RankOutput::close_unread() {
   for (const int stream : {0, 1}) {
     if (console_->broken(stream)) streams_[static_cast<size_t>(stream)].fd.reset();
   }
+  lost_reader_ = lost_reader_ || console_->broken(0);
 }
 
 // Returns the number of bytes that were read, 0 if none are available.

@@ -37,6 +37,9 @@ class RankOutput {
   // as it would without a launcher.
   void close_unread();
 
+  // Whether close_unread() has closed standard output.
+  bool lost_reader() const { return lost_reader_; }
+
   const std::filesystem::path& log() const { return log_path_; }
   std::string last_lines() const;  // the last ten lines, indented
 
@@ -56,6 +59,7 @@ class RankOutput {
   std::filesystem::path log_path_;
   std::unique_ptr<HeldFile> log_;
   Console* console_;
+  bool lost_reader_ = false;
   std::array<Stream, 2> streams_;
   std::deque<std::string> last_;
 };
