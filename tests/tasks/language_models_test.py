@@ -164,12 +164,17 @@ def check_door(stretto):
         stretto.require_error(message, *given, "refused", *flags)
     # A family and its sizes by flags are the same model as the file.
     at = given.index("--config_name")
+    (stretto.folder / "two.txt").write_text("Anna\nBoris\n")
     overrides = ",".join(f"{key}={value}" for key, value in stretto.json("gpt2/config.json").items() if key != "model_type")
     by_flags = [*given[:at], "--model_type", "gpt2", "--config_overrides", overrides, *given[at + 2:]]
     stretto.run(*by_flags, "by-flags")
     require(stretto.json("by-flags/all_results.json")["eval_loss"] == results["eval_loss"], "--config_overrides")
     stretto.require_error("model.config.n_embd: found \"x\"; expected an integer", *by_flags, "refused", "--config_overrides", "n_embd=x")
     stretto.require_error("--do_predict: run_clm.py predicts nothing", *given, "refused", "--do_predict")
+    # What a refused command wrote of the training file is removed.
+    stretto.require_error("2 lines cannot be split", *given, "refused", "--train_file", "two.txt")
+    stretto.require_error("model.config.n_embd", *by_flags, "refused", "--config_overrides", "n_embd=0")
+    require(not (stretto.folder / "refused").exists(), sorted((stretto.folder / "refused").rglob("*")))
 
 
 MIXED = ["data.train=null"]

@@ -6,6 +6,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
 #include "stretto/base/numbered_name.h"
+#include "stretto/programs/stretto/split_lines.h"
 
 namespace stretto::cli {
 
@@ -74,6 +75,8 @@ void EarlierRun::begin(bool replaced) {
     rename_folder(run_, backup_);
     if (std::filesystem::exists(done_)) std::filesystem::rename(done_, done_backup_);
   }
+  if (!plan_.split_folder.empty() && !std::filesystem::exists(plan_.split_folder))
+    made_for_parts_.emplace(plan_.split_folder);
   if (plan_.train) {
     lock_.emplace(run_);
     // The training process shares the lock.
@@ -90,6 +93,14 @@ void EarlierRun::restore() {
   } else {
     std::filesystem::remove(recipe_);
   }
+  if (!made_for_parts_) return;
+  for (const auto& part : parts_of_split_file(plan_)) std::filesystem::remove(part);
+}
+
+void EarlierRun::restore_and_explain() {
+  const bool is_refused = !new_run_has_begun();
+  restore();
+  if (!is_refused) return;
   log::info("{}--print-recipe shows the recipe for these flags",
             earlier_recipe_ ? fmt::format("{} is unchanged; ", recipe_.string()) : "");
 }

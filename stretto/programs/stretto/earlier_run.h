@@ -24,8 +24,10 @@ class EarlierRun {
 
   // Moves the run in the folder aside if `replaced`, writes the new recipe, and locks the run folder.
   void begin(bool replaced);
-  // Restores the earlier run: the new run was refused.
+  // Restores the earlier run, and removes the parts of a split file that the new run wrote: it was refused.
   void restore();
+  // restore(), and logs how to see the recipe of the flags.
+  void restore_and_explain();
   // Keeps the earlier run as previous-N: the new run has begun.
   void keep();
 
@@ -36,7 +38,8 @@ class EarlierRun {
   const compat::ScriptPlan& plan_;
   std::filesystem::path run_, backup_, recipe_, done_, done_backup_;
   std::optional<std::string> earlier_recipe_;
-  std::optional<NewFolder> made_;  // --output_dir
+  // --output_dir, and the folder of the parts of a split file
+  std::optional<NewFolder> made_, made_for_parts_;
   std::optional<checkpoint_format::RunLock> lock_;
 };
 

@@ -59,7 +59,12 @@ class Stages {
     const bool replaces = replaces_earlier_run(plan_);
     const std::filesystem::path model = plan_.train ? plan_.model : evaluated_model(plan_);
     earlier_.begin(replaces);
-    split_lines(plan_);
+    try {
+      split_lines(plan_);
+    } catch (const ConfigError&) {
+      earlier_.restore();
+      throw;
+    }
     if (!plan_.train) link_model(plan_, model);
     if (plan_.train && !done(Verb::train, {})) return code_;
     if (plan_.train) results_.add_training();
@@ -86,7 +91,7 @@ class Stages {
     code_ = end.exit_code;
     end_request_ = end.end_request;
     if (first && code_ == exit_refused)
-      earlier_.restore();
+      earlier_.restore_and_explain();
     else
       earlier_.keep();
     if (code_ != exit_stopped) return code_ == 0;

@@ -45,10 +45,16 @@ void split_lines(const compat::ScriptPlan& plan) {
   }
   size_t end = 0;
   for (int64_t line = 0; line < first; ++line) end = text.find('\n', end) + 1;
-  const std::string extension = plan.split_file.extension().string();
   make_folders(plan.split_folder);
-  write_if_changed(plan.split_folder / ("validation" + extension), text.substr(0, end));
-  write_if_changed(plan.split_folder / ("train" + extension), text.substr(end));
+  const auto parts = parts_of_split_file(plan);
+  write_if_changed(parts[0], text.substr(0, end));
+  write_if_changed(parts[1], text.substr(end));
+}
+
+std::vector<std::filesystem::path> parts_of_split_file(const compat::ScriptPlan& plan) {
+  if (plan.split_file.empty()) return {};
+  const std::string extension = plan.split_file.extension().string();
+  return {plan.split_folder / ("validation" + extension), plan.split_folder / ("train" + extension)};
 }
 
 }  // namespace stretto::cli

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <filesystem>
+#include <vector>
+
 #include "stretto/compat/hf_script.h"
 
 namespace stretto::cli {
@@ -9,5 +12,8 @@ namespace stretto::cli {
 // Files that already have this content are not rewritten. Throws ConfigError if a part would be empty,
 // IoError.
 void split_lines(const compat::ScriptPlan& plan);
+
+// The validation file and the training file that it writes; none without plan.split_file.
+std::vector<std::filesystem::path> parts_of_split_file(const compat::ScriptPlan& plan);
 
 }  // namespace stretto::cli
