@@ -9,7 +9,8 @@
 //   Lite                 distributed training for a program with its own loop and modules
 //   run_program          implements main() of a program with a Module: recipe, ranks, logs
 //   nn, models           layers and models on packed batches (nn::sharded, bundled_models)
-//   Pipeline             inference with a trained model folder (load_pipeline); TextGenerator continues texts
+//   Pipeline             inference with a trained model folder (load_pipeline)
+//   TextGenerator        continues texts with a language model (load_text_generator)
 //
 // `stretto new NAME` creates a small program with a Module, and the files that build and run it. Headers that
 // are included by those below but not listed are installed too, but may change at any time. Not included are
@@ -27,6 +28,7 @@
 #include "stretto/data/samples.h"
 #include "stretto/data/stratified_split.h"
 #include "stretto/data/subset.h"
+#include "stretto/generate/text_generator.h"
 #include "stretto/lite/lite.h"
 #include "stretto/metrics/classification.h"
 #include "stretto/model_config/config_json.h"
@@ -40,7 +42,6 @@
 #include "stretto/optim_config/schedules.h"
 #include "stretto/programs/stretto_rank/program.h"
 #include "stretto/serve/pipeline.h"
-#include "stretto/serve/text_generator.h"
 #include "stretto/strategy/sharding.h"
 #include "stretto/tasks/fine_tuning.h"
 #include "stretto/tasks/task.h"

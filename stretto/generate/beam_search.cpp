@@ -27,7 +27,7 @@ Tensor BeamSearch::scores(const Tensor& logits) const {
     const std::span row(all.mutable_data_ptr<float>() + i * width, width);
     apply_rules(options_, text(added), std::ssize(added), row);
   }
-  return all;
+  return options_.renormalize_logits && !options_.do_sample ? at::log_softmax(all, 1) : all;
 }
 
 // The continuations with the best scores, the best first.

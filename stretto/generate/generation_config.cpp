@@ -54,16 +54,10 @@ const std::map<std::string, json>& unsupported() {
   static const std::map<std::string, json> keys = {{"max_time", nullptr},
                                                    {"use_mtp", false},
                                                    {"top_h", nullptr},
-                                                   {"epsilon_cutoff", 0.0},
-                                                   {"eta_cutoff", 0.0},
-                                                   {"bad_words_ids", nullptr},
-                                                   {"renormalize_logits", false},
                                                    {"forced_bos_token_id", nullptr},
                                                    {"forced_eos_token_id", nullptr},
                                                    {"remove_invalid_values", false},
                                                    {"exponential_decay_length_penalty", nullptr},
-                                                   {"suppress_tokens", nullptr},
-                                                   {"begin_suppress_tokens", nullptr},
                                                    {"sequence_bias", nullptr},
                                                    {"token_healing", false},
                                                    {"guidance_scale", 1.0},
@@ -124,6 +118,14 @@ struct Value {
       target.push_back(static_cast<int32_t>(*id));
     }
   }
+  void to(std::vector<std::vector<int32_t>>& target) const {
+    if (!value.is_array()) refuse("a list of lists of token ids");
+    target.clear();
+    for (const json& one : value) {
+      if (!one.is_array()) refuse("a list of lists of token ids");
+      Value{one, place}.to(target.emplace_back());
+    }
+  }
 };
 
 // Returns whether `key` is an option that is supported.
@@ -140,8 +142,13 @@ bool read_option(const std::string& key, const Value& value, GenerationOptions& 
          read("early_stopping", options.early_stopping) || read("do_sample", options.do_sample) ||
          read("temperature", options.temperature) || read("top_k", options.top_k) ||
          read("top_p", options.top_p) || read("min_p", options.min_p) ||
-         read("typical_p", options.typical_p) || read("repetition_penalty", options.repetition_penalty) ||
+         read("typical_p", options.typical_p) || read("epsilon_cutoff", options.epsilon_cutoff) ||
+         read("eta_cutoff", options.eta_cutoff) || read("repetition_penalty", options.repetition_penalty) ||
          read("no_repeat_ngram_size", options.no_repeat_ngram_size) ||
+         read("suppress_tokens", options.suppress_tokens) ||
+         read("begin_suppress_tokens", options.begin_suppress_tokens) ||
+         read("bad_words_ids", options.bad_words_ids) ||
+         read("renormalize_logits", options.renormalize_logits) ||
          read("num_return_sequences", options.num_return_sequences);
 }
 

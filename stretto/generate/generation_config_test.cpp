@@ -33,6 +33,12 @@ TEST(GenerationConfig, OptionsAreRead) {
                                             {"eos_token_id", {5, 6}},
                                             {"typical_p", 0.8},
                                             {"min_length", 6},
+                                            {"epsilon_cutoff", 0.02},
+                                            {"eta_cutoff", 0.03},
+                                            {"suppress_tokens", {7, 8}},
+                                            {"begin_suppress_tokens", {9}},
+                                            {"bad_words_ids", {{1}, {2, 3}}},
+                                            {"renormalize_logits", true},
                                             {"stop_strings", "."},
                                             {"max_length", 4096}});
   EXPECT_EQ(options.max_new_tokens, 7);
@@ -44,6 +50,12 @@ TEST(GenerationConfig, OptionsAreRead) {
   EXPECT_EQ(options.min_p, 0.1);
   EXPECT_EQ(options.typical_p, 0.8);
   EXPECT_EQ(options.min_length, 6);
+  EXPECT_EQ(options.epsilon_cutoff, 0.02);
+  EXPECT_EQ(options.eta_cutoff, 0.03);
+  EXPECT_THAT(options.suppress_tokens, ElementsAre(7, 8));
+  EXPECT_THAT(options.begin_suppress_tokens, ElementsAre(9));
+  EXPECT_THAT(options.bad_words_ids, ElementsAre(ElementsAre(1), ElementsAre(2, 3)));
+  EXPECT_TRUE(options.renormalize_logits);
   EXPECT_THAT(options.stop_strings, ElementsAre("."));
   EXPECT_EQ(options.num_beams, 4);
   EXPECT_EQ(options.length_penalty, 2);
@@ -62,9 +74,9 @@ TEST(GenerationConfig, SettingsThatChangeNothingAreSkipped) {
                                             {"use_cache", true},
                                             {"pad_token_id", 0},
                                             {"top_k", nullptr},
-                                            {"epsilon_cutoff", 0.0},
+                                            {"remove_invalid_values", false},
                                             {"num_beam_groups", 1},
-                                            {"suppress_tokens", nullptr}});
+                                            {"sequence_bias", nullptr}});
   EXPECT_EQ(options.top_k, 50);
   EXPECT_EQ(max_new_tokens(options, 10, 10000), 256);
 }
@@ -78,11 +90,13 @@ TEST(GenerationConfig, SettingsThatAreNotSupportedAreNamed) {
     }
     return "";
   };
-  EXPECT_THAT(refusal({{"epsilon_cutoff", 0.9}}),
-              has_all("generation_config.json: epsilon_cutoff 0.9", "not supported"));
+  EXPECT_THAT(refusal({{"guidance_scale", 1.5}}),
+              has_all("generation_config.json: guidance_scale 1.5", "not supported"));
   EXPECT_THAT(refusal({{"stop_strings", {"a", 1}}}),
               has_all("stop_strings: found [\"a\",1]", "list of texts"));
-  EXPECT_THAT(refusal({{"suppress_tokens", {1, 2}}}), has_all("suppress_tokens [1,2]"));
+  EXPECT_THAT(refusal({{"forced_eos_token_id", 2}}), has_all("forced_eos_token_id 2 is not supported"));
+  EXPECT_THAT(refusal({{"suppress_tokens", {1, -2}}}), has_all("suppress_tokens: found [1,-2]", "id of a token"));
+  EXPECT_THAT(refusal({{"bad_words_ids", {1}}}), has_all("bad_words_ids: found [1]", "list of lists"));
   EXPECT_THAT(refusal({{"top_p", "0.9"}}), has_all("top_p: found \"0.9\"", "a number"));
   EXPECT_THAT(refusal({{"top_k", 1.5}}), has_all("top_k: found 1.5", "whole number"));
   EXPECT_THAT(refusal({{"early_stopping", "ever"}}), has_all("early_stopping: found \"ever\"", "never"));

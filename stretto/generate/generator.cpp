@@ -1,6 +1,7 @@
 #include "stretto/generate/generator.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "stretto/base/error.h"
 
@@ -13,6 +14,11 @@ constexpr int64_t waiting_per_request = 16;
 // A prompt waits until another one that is being read has read so many common tokens for both.
 constexpr size_t worth_waiting_for = 16;
 
+at::Device device_of(const TextModel& model) {
+  const auto parameters = model.parameters();
+  return parameters.empty() ? at::Device(at::kCPU) : parameters.front().device();
+}
+
 size_t common_tokens(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
   return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
@@ -20,7 +26,9 @@ size_t common_tokens(const std::vector<int32_t>& a, const std::vector<int32_t>& 
 }  // namespace
 
 Generator::Generator(GeneratorParts parts)
-    : parts_(std::move(parts)), decoder_(parts_.model.capabilities().causal_decoder) {
+    : parts_(std::move(parts)),
+      decoder_(parts_.model.capabilities().causal_decoder),
+      device_(device_of(parts_.model)) {
   if (decoder_ == nullptr)
     throw ConfigError(
         "generation needs a model that predicts next tokens (...ForCausalLM); this one does not");
@@ -29,19 +37,24 @@ Generator::Generator(GeneratorParts parts)
   check(parts_.options, parts_.model.limits().vocab_size, parts_.names);
 }
 
-void Generator::require_prompt(const std::vector<int32_t>& prompt) const {
+int64_t Generator::longest() const {
   const TextLimits limits = parts_.model.limits();
+  return limits.writes_on ? std::numeric_limits<int64_t>::max() : limits.max_length;
+}
+
+void Generator::require_prompt(const std::vector<int32_t>& prompt) const {
+  const int64_t vocab_size = parts_.model.limits().vocab_size;
   if (prompt.empty()) throw DataError("the prompt is empty; expected at least one token");
   for (const int32_t id : prompt) {
-    if (id < 0 || id >= limits.vocab_size)
-      throw DataError("the prompt has the id {}, but the model's vocabulary has {}", id, limits.vocab_size);
+    if (id < 0 || id >= vocab_size)
+      throw DataError("the prompt has the id {}, but the model's vocabulary has {}", id, vocab_size);
   }
   const int64_t tokens = std::ssize(prompt);
-  if (tokens >= limits.max_length) {
+  if (tokens >= longest()) {
     throw DataError("the prompt has {} tokens, and the model {} positions; cut it to fewer", tokens,
-                    limits.max_length);
+                    longest());
   }
-  if (max_new_tokens(parts_.options, tokens, limits.max_length) < 1) {
+  if (max_new_tokens(parts_.options, tokens, longest()) < 1) {
     throw DataError("the prompt has {} tokens, and max_length is {}; give {}", tokens,
                     *parts_.options.max_length, parts_.names("max_new_tokens"));
   }
@@ -49,8 +62,7 @@ void Generator::require_prompt(const std::vector<int32_t>& prompt) const {
 
 void Generator::add(std::vector<int32_t> prompt, int64_t index) {
   require_prompt(prompt);
-  SearchStart start = {prompt, index,
-                       max_new_tokens(parts_.options, std::ssize(prompt), parts_.model.limits().max_length)};
+  SearchStart start = {prompt, index, max_new_tokens(parts_.options, std::ssize(prompt), longest())};
   awaited_.push_back(index);
   Request request = {index, make_search(parts_.options, parts_.events, std::move(start)), {prompt, {}}, {}};
   request.sequences.push_back({{}, std::move(prompt)});
@@ -136,15 +148,17 @@ std::vector<Generator::Request*> Generator::read(Tensor& logits) {
   std::vector<nn::KeyValueCache::Sequence> sequences;
   for (const auto& [sequence, before] : begun) sequences.push_back({sequence->rows, before});
   cache_.begin_pass(sequences);
+  const auto on_device = [&](const std::vector<int64_t>& values) { return at::tensor(values).to(device_); };
   Batch batch;
-  batch.tensors = {{"input_ids", at::tensor(ids)},
-                   {"position_ids", at::tensor(positions)},
-                   {"samples", at::tensor(samples)},
-                   {"cu_seqlens", at::tensor(bounds)}};
+  batch.tensors = {{"input_ids", on_device(ids)},
+                   {"position_ids", on_device(positions)},
+                   {"samples", on_device(samples)},
+                   {"cu_seqlens", on_device(bounds)}};
   batch.count = std::ssize(sequences);
   const Tensor hidden = parts_.model.forward(batch, {.kernels = parts_.kernels, .cache = &cache_});
   if (!ready.empty())
-    logits = decoder_->logits(hidden.index_select(0, at::tensor(last_rows))).to(at::kFloat).contiguous();
+    logits =
+        decoder_->logits(hidden.index_select(0, on_device(last_rows))).to(at::kCPU, at::kFloat).contiguous();
   return ready;
 }
 

@@ -19,7 +19,7 @@ namespace stretto::generate {
 using OnGenerated = std::function<void(int64_t prompt, const std::vector<std::vector<int32_t>>& new_tokens)>;
 
 struct GeneratorParts {
-  const TextModel& model;  // REQUIRES: parameters on the CPU that do not change meanwhile
+  const TextModel& model;  // computes on the device of its parameters, which must not change meanwhile
   GenerationOptions options = {};
   int64_t batch_size = 1;  // the number of prompts that are continued at a time
   SearchEvents events = {};
@@ -74,6 +74,8 @@ class Generator {
     std::vector<Sequence> sequences;
   };
 
+  // The number of tokens of the longest text.
+  int64_t longest() const;
   bool begin(Request& request, std::span<const Request> earlier);
   int64_t tokens_to_read(const Request& request, int64_t prompt_tokens_left) const;
   std::vector<Request*> read(Tensor& logits);
@@ -84,6 +86,7 @@ class Generator {
 
   GeneratorParts parts_;
   const CausalDecoder* decoder_;
+  at::Device device_;
   nn::KeyValueCache cache_;
   std::vector<Request> requests_;
   Prompt last_;                  // of the request that has ended last

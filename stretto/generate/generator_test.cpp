@@ -10,6 +10,7 @@
 #include "stretto/base/message_support.h"
 #include "stretto/generate/generation_support.h"
 #include "stretto/generate/logit_rules.h"
+#include "stretto/models/odd_decoder_fixture.h"
 
 namespace stretto::generate {
 namespace {
@@ -73,6 +74,30 @@ TEST(Generator, TheNumberOfPositionsIsTheLimit) {
     EXPECT_EQ(generated(*model, options, {std::vector<int32_t>(23, 1)}).at(0).at(0).size(), 1);
   }
   EXPECT_EQ(generated(*model, {.max_length = 10}, {{1, 2, 3, 4}}).at(0).at(0).size(), 6);
+}
+
+// A family that stretto does not have generates without any code for it: greedy tokens are those of whole
+// forward passes without a cache.
+TEST(Generator, AnAddedFamilyGenerates) {
+  const auto model = make_odd_decoder();
+  std::vector<int64_t> text = {1, 2, 3};
+  std::vector<int32_t> expected;
+  const at::NoGradGuard no_grad;
+  for (int64_t i = 0; i < 15; ++i) {
+    const auto length = std::ssize(text);
+    Batch batch;
+    batch.count = 1;
+    batch.tensors = {{"input_ids", at::tensor(text)},
+                     {"position_ids", at::arange(length)},
+                     {"samples", at::zeros({length}, at::kLong)},
+                     {"cu_seqlens", at::tensor(std::vector<int64_t>{0, length})}};
+    const Tensor last = model->forward(batch, {}).slice(0, length - 1);
+    text.push_back(model->capabilities().causal_decoder->logits(last).argmax().item<int64_t>());
+    expected.push_back(static_cast<int32_t>(text.back()));
+  }
+  EXPECT_GT(std::set(expected.begin(), expected.end()).size(), 2) << "the tokens vary";
+  EXPECT_EQ(generated(*model, {.max_new_tokens = 15}, {{1, 2, 3}}).at(0).at(0), expected);
+  EXPECT_EQ(generated(*model, {.max_new_tokens = 15, .num_beams = 3}, {{1, 2, 3}}).at(0).at(0).size(), 15);
 }
 
 // A model that records what passes through it.
@@ -169,13 +194,24 @@ TEST(Generator, LongPromptsAreReadInParts) {
 // Where the states of all tokens depend on the length of the text, prompts beyond a length are read at once
 // and alone, as transformers does.
 TEST(Generator, UnsteadyPromptsAreReadAtOnce) {
-  const std::vector<int32_t> prompt = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
-  RecordingModel model(load_generating("llama/longrope"));  // steady up to 8 tokens
-  const auto expected = generated(model, {.max_new_tokens = 2}, {prompt});
-  model.tokens_per_pass.clear();
-  EXPECT_EQ(generated(model, {.max_new_tokens = 2}, {prompt, prompt}, 1, {}, 4),
-            (std::vector{expected[0], expected[0]}));
-  EXPECT_EQ(model.tokens_per_pass, (std::vector<int64_t>{10, 1, 10, 1}));
+  for (const auto& [folder, length] : {std::pair("llama/longrope", 10), std::pair("llama/dynamic", 14)}) {
+    std::vector<int32_t> prompt(static_cast<size_t>(length));  // texts are steady up to 8 and 12 tokens
+    std::iota(prompt.begin(), prompt.end(), 1);
+    RecordingModel model(load_generating(folder));
+    const auto expected = generated(model, {.max_new_tokens = 2}, {prompt});
+    model.tokens_per_pass.clear();
+    EXPECT_EQ(generated(model, {.max_new_tokens = 2}, {prompt, prompt}, 1, {}, 4),
+              (std::vector{expected[0], expected[0]}));
+    EXPECT_EQ(model.tokens_per_pass, (std::vector<int64_t>{length, 1, length, 1})) << folder;
+  }
+}
+
+// Dynamic rotary positions have no end, so that texts may become longer than the model's 12 positions.
+TEST(Generator, DynamicPositionsDoNotEndTexts) {
+  const auto model = load_generating("llama/dynamic");
+  EXPECT_EQ(generated(*model, {.max_new_tokens = 30}, {{1, 2, 3}}).at(0).at(0).size(), 30);
+  EXPECT_EQ(generated(*model, {.max_length = 40}, {std::vector<int32_t>(20, 1)}).at(0).at(0).size(), 20);
+  EXPECT_EQ(generated(*model, {}, {{1}}).at(0).at(0).size(), 256);
 }
 
 std::string refusal(const std::string& folder, const GenerationOptions& options,
@@ -215,6 +251,12 @@ TEST(Generator, OptionsOutOfRangeAreRefused) {
               has_all("min_new_tokens 3 exceeds max_new_tokens 2"));
   EXPECT_THAT(refused({.num_return_sequences = 2}), has_all("num_return_sequences 2", "at most num_beams"));
   EXPECT_THAT(refused({.eos_token_id = {40}}), has_all("eos_token_id: found 40"));
+  EXPECT_THAT(refused({.epsilon_cutoff = 1}), has_all("epsilon_cutoff: found 1", "below 1"));
+  EXPECT_THAT(refused({.eta_cutoff = -0.1}), has_all("eta_cutoff: found -0.1"));
+  EXPECT_THAT(refused({.suppress_tokens = {40}}), has_all("suppress_tokens: found 40"));
+  EXPECT_THAT(refused({.begin_suppress_tokens = {-1}}), has_all("begin_suppress_tokens: found -1"));
+  EXPECT_THAT(refused({.bad_words_ids = {{1, 40}}}), has_all("bad_words_ids: found 40"));
+  EXPECT_THAT(refused({.bad_words_ids = {{1}, {}}}), has_all("bad_words_ids: a list is empty"));
 }
 
 TEST(Generator, EncodersAreRefused) {

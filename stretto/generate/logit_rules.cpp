@@ -24,6 +24,23 @@ void forbid_repetition(std::span<const int32_t> text, size_t n, std::span<float>
       logits[static_cast<size_t>(text[i + n - 1])] = never;
 }
 
+// Forbids the last token of each word whose other tokens are the end of the text. A word that is an end token
+// is allowed.
+void forbid_words(const GenerationOptions& options, std::span<const int32_t> text, std::span<float> logits) {
+  for (const auto& word : options.bad_words_ids) {
+    const auto beginning = std::span(word).first(word.size() - 1);
+    if (beginning.size() > text.size() || !std::ranges::equal(text.last(beginning.size()), beginning))
+      continue;
+    const bool is_end =
+        word.size() == 1 && std::ranges::find(options.eos_token_id, word[0]) != options.eos_token_id.end();
+    if (!is_end) logits[static_cast<size_t>(word.back())] = never;
+  }
+}
+
+void forbid(const std::vector<int32_t>& tokens, std::span<float> logits) {
+  for (const int32_t token : tokens) logits[static_cast<size_t>(token)] = never;
+}
+
 // Each of the following keeps at least `least` choices.
 
 void keep_top_k(std::vector<Choice>& choices, size_t k, size_t least) {
@@ -55,11 +72,22 @@ void keep_top_p(std::vector<Choice>& choices, double p, size_t least) {
   choices.erase(choices.begin(), choices.begin() + static_cast<std::ptrdiff_t>(removed));
 }
 
-void keep_min_p(std::vector<Choice>& choices, double p, size_t least) {
-  if (p <= 0) return;
+// Removes tokens that are less probable than `smallest`.
+void keep_from(std::vector<Choice>& choices, double smallest, size_t least) {
   std::ranges::sort(choices, std::greater{}, &Choice::probability);
-  while (choices.size() > least && choices.back().probability < p * choices.front().probability)
-    choices.pop_back();
+  while (choices.size() > least && choices.back().probability < smallest) choices.pop_back();
+}
+
+void keep_min_p(std::vector<Choice>& choices, double p, size_t least) {
+  if (p > 0) keep_from(choices, p * std::ranges::max(choices, {}, &Choice::probability).probability, least);
+}
+
+// In nats.
+double entropy_of(const std::vector<Choice>& choices) {
+  double entropy = 0;
+  for (const Choice& one : choices)
+    if (one.probability > 0) entropy -= one.probability * std::log(one.probability);
+  return entropy;
 }
 
 // Locally typical sampling (Meister et al. 2022): keeps the tokens whose information is closest to its
@@ -67,9 +95,7 @@ void keep_min_p(std::vector<Choice>& choices, double p, size_t least) {
 void keep_typical(std::vector<Choice>& choices, double mass, size_t least) {
   if (mass >= 1) return;
   normalise(choices);
-  double entropy = 0;
-  for (const Choice& one : choices)
-    if (one.probability > 0) entropy -= one.probability * std::log(one.probability);
+  const double entropy = entropy_of(choices);
   const auto distance = [&](const Choice& one) { return std::abs(-std::log(one.probability) - entropy); };
   std::ranges::sort(choices, {}, distance);
   double sum = 0;
@@ -77,6 +103,18 @@ void keep_typical(std::vector<Choice>& choices, double mass, size_t least) {
   while (last + 1 < choices.size() && (sum += choices[last].probability) < mass) ++last;
   const double most = distance(choices[last]);
   while (choices.size() > least && distance(choices.back()) > most) choices.pop_back();
+}
+
+void keep_epsilon(std::vector<Choice>& choices, double epsilon, size_t least) {
+  if (epsilon <= 0) return;
+  normalise(choices);
+  keep_from(choices, epsilon, least);
+}
+
+void keep_eta(std::vector<Choice>& choices, double eta, size_t least) {
+  if (eta <= 0) return;
+  normalise(choices);
+  keep_from(choices, std::min(eta, std::sqrt(eta) * std::exp(-entropy_of(choices))), least);
 }
 
 }  // namespace
@@ -92,9 +130,12 @@ void apply_rules(const GenerationOptions& options, std::span<const int32_t> text
   }
   if (options.no_repeat_ngram_size > 0)
     forbid_repetition(text, static_cast<size_t>(options.no_repeat_ngram_size), logits);
+  forbid_words(options, text, logits);
+  forbid(options.suppress_tokens, logits);
+  if (new_tokens == 0) forbid(options.begin_suppress_tokens, logits);
   if (options.min_new_tokens > 0 ? new_tokens < options.min_new_tokens
                                  : std::ssize(text) < options.min_length)
-    for (const int32_t end : options.eos_token_id) logits[static_cast<size_t>(end)] = never;
+    forbid(options.eos_token_id, logits);
 }
 
 std::vector<Choice> choices_of(const GenerationOptions& options, std::span<const float> logits) {
@@ -103,13 +144,19 @@ std::vector<Choice> choices_of(const GenerationOptions& options, std::span<const
   for (size_t i = 0; i < logits.size(); ++i)
     if (logits[i] != never) choices.push_back({static_cast<int32_t>(i), logits[i] / options.temperature});
   if (choices.empty()) return choices;
-  // Beams need a choice that does not end the text.
-  const size_t least = options.num_beams > 1 ? options.eos_token_id.size() + 1 : 1;
+  // Beams need a choice that does not end the text; without end tokens, transformers keeps two choices.
+  const size_t least = options.num_beams > 1 ? std::max<size_t>(1, options.eos_token_id.size()) + 1 : 1;
   keep_top_k(choices, static_cast<size_t>(options.top_k), least);
   normalise(choices);
   keep_top_p(choices, options.top_p, least);
   keep_min_p(choices, options.min_p, least);
   keep_typical(choices, options.typical_p, least);
+  keep_epsilon(choices, options.epsilon_cutoff, least);
+  keep_eta(choices, options.eta_cutoff, least);
+  if (options.renormalize_logits) {
+    normalise(choices);
+    for (Choice& one : choices) one.logit = std::log(one.probability);
+  }
   // The order of ids makes the chosen token independent of rounding in the logits.
   std::ranges::sort(choices, {}, &Choice::token);
   return choices;

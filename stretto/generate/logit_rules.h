@@ -8,7 +8,8 @@
 
 namespace stretto::generate {
 
-// Applies repetition_penalty, no_repeat_ngram_size, min_new_tokens and min_length to the logits, or log
+// Applies the options that penalise or forbid tokens (repetition_penalty, no_repeat_ngram_size,
+// bad_words_ids, suppress_tokens, begin_suppress_tokens, min_new_tokens, min_length) to the logits, or log
 // probabilities, of the token that follows `text`: the prompt and `new_tokens` tokens.
 void apply_rules(const GenerationOptions& options, std::span<const int32_t> text, int64_t new_tokens,
                  std::span<float> logits);
@@ -16,18 +17,18 @@ void apply_rules(const GenerationOptions& options, std::span<const int32_t> text
 // A token from which sampling draws.
 struct Choice {
   int32_t token;
-  double logit;            // divided by the temperature
+  double logit;            // divided by the temperature; with renormalize_logits, the log of the probability
   double probability = 0;  // up to a common factor
 };
 
-// The tokens that top_k, top_p, min_p and typical_p leave, in the order of ids.
+// The tokens that top_k, top_p, min_p, typical_p, epsilon_cutoff and eta_cutoff leave, in the order of ids.
 std::vector<Choice> choices_of(const GenerationOptions& options, std::span<const float> logits);
 
 // The index of a weight, drawn with probabilities that are proportional to the weights. `draw`: a random
 // number, 0 <= draw < 1. REQUIRES: a weight is above 0.
 size_t draw_one(std::span<const double> weights, double draw);
 
-// Draws a token with the probabilities that temperature, top_k, top_p, min_p and typical_p give the logits.
+// Draws one of choices_of(), with probabilities softmax(logits / temperature).
 // `draw`: a random number, 0 <= draw < 1.
 int32_t sample(const GenerationOptions& options, std::span<const float> logits, double draw);
 

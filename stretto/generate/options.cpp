@@ -45,6 +45,11 @@ void check(const GenerationOptions& options, int64_t vocab_size, const OptionNam
           "a share from 0 to 1 of the largest probability");
   require(options.typical_p > 0 && options.typical_p <= 1, names, "typical_p", options.typical_p,
           "a probability above 0, at most 1");
+  const auto is_cutoff = [](double value) { return value >= 0 && value < 1; };
+  require(is_cutoff(options.epsilon_cutoff), names, "epsilon_cutoff", options.epsilon_cutoff,
+          "a probability below 1; 0 excludes no token");
+  require(is_cutoff(options.eta_cutoff), names, "eta_cutoff", options.eta_cutoff,
+          "a number from 0 to below 1; 0 excludes no token");
   require(above_zero(options.repetition_penalty), names, "repetition_penalty", options.repetition_penalty,
           "a number above 0; 1 penalises nothing");
   require(std::isfinite(options.length_penalty), names, "length_penalty", options.length_penalty,
@@ -66,10 +71,19 @@ void check(const GenerationOptions& options, int64_t vocab_size, const OptionNam
                       names("num_return_sequences"), options.num_return_sequences, names("num_beams"),
                       options.num_beams, names("do_sample"));
   }
-  for (const int32_t id : options.eos_token_id) {
-    if (id < 0 || id >= vocab_size)
-      throw ConfigError("{}: found {}; expected ids below {}, the size of the model's vocabulary",
-                        names("eos_token_id"), id, vocab_size);
+  const auto require_ids = [&](const char* option, const std::vector<int32_t>& ids) {
+    for (const int32_t id : ids) {
+      if (id < 0 || id >= vocab_size)
+        throw ConfigError("{}: found {}; expected ids below {}, the size of the model's vocabulary",
+                          names(option), id, vocab_size);
+    }
+  };
+  require_ids("eos_token_id", options.eos_token_id);
+  require_ids("suppress_tokens", options.suppress_tokens);
+  require_ids("begin_suppress_tokens", options.begin_suppress_tokens);
+  for (const auto& word : options.bad_words_ids) {
+    if (word.empty()) throw ConfigError("{}: a list is empty; expected ids", names("bad_words_ids"));
+    require_ids("bad_words_ids", word);
   }
 }
 

@@ -50,11 +50,19 @@ struct GenerationOptions {
   double top_p = 1;      // draws from the smallest set of tokens whose probabilities sum to at least top_p
   double min_p = 0;      // draws from tokens that are at least min_p times as probable as the best one
   double typical_p = 1;  // draws from the most typical tokens whose probabilities sum to at least typical_p
+  double epsilon_cutoff = 0;  // draws from tokens with at least this probability
+  // Draws from tokens with a probability of at least min(eta_cutoff, sqrt(eta_cutoff) * exp(-entropy))
+  // (Hewitt et al. 2022); 0: from all.
+  double eta_cutoff = 0;
   uint64_t seed = 42;  // random numbers depend only on it, the index of the prompt, the sequence and the step
 
   // divides positive logits of tokens that the text contains, multiplies negative ones
   double repetition_penalty = 1;
-  int64_t no_repeat_ngram_size = 0;  // no n consecutive tokens occur twice in a text; 0: no limit
+  int64_t no_repeat_ngram_size = 0;           // no n consecutive tokens occur twice in a text; 0: no limit
+  std::vector<int32_t> suppress_tokens = {};  // are never generated
+  std::vector<int32_t> begin_suppress_tokens = {};       // are not generated as the first new token
+  std::vector<std::vector<int32_t>> bad_words_ids = {};  // sequences of tokens that are not completed
+  bool renormalize_logits = false;  // beams are scored with the probabilities that the options above leave
 
   int64_t num_return_sequences = 1;  // continuations per prompt
 };
@@ -82,7 +90,7 @@ struct GeneratedText {
 };
 
 // How texts are continued, and the functions that receive them.
-struct TextWriterOptions {
+struct TextGeneratorOptions {
   GenerationOptions generation = {};  // read_generation_config() returns those of a folder
   int64_t batch_size = 8;             // the number of prompts that are continued at a time
   // Receives the text that is added to the first continuation of a prompt, token by token, in whole

@@ -17,6 +17,7 @@ struct DecoderOptions {
   std::string words, positions, layers, norm;  // names in weight files; `positions` may be empty
   int64_t vocab_size = 0, max_length = 0;
   int64_t steady_length = std::numeric_limits<int64_t>::max();  // see TextLimits
+  bool writes_on = false;                                       // see TextLimits
   int64_t number_of_layers = 0;
   bool tied = false;             // the head's weight is the word embedding table, else lm_head.weight
   int64_t padding_row = -1;      // row of the word embedding table that lookups do not train; -1: none
@@ -42,7 +43,7 @@ class Decoder : public TextModel, public Staged, public CausalDecoder {
 
   const std::vector<std::string>& labels() const final;  // empty
   TextLimits limits() const final {
-    return {options_.vocab_size, options_.max_length, options_.steady_length};
+    return {options_.vocab_size, options_.max_length, options_.steady_length, options_.writes_on};
   }
   Capabilities capabilities() const final { return {.causal_decoder = this}; }
 

@@ -1,5 +1,5 @@
 #include "stretto/models/decoder_support.h"
-#include "stretto/nn/parameter_values.h"
+#include "stretto/models/odd_decoder_fixture.h"
 
 namespace stretto {
 namespace {
@@ -130,57 +130,8 @@ TEST(Decoder, OnlyAnUntiedTableIsSparse) {
   EXPECT_TRUE(is_sparse("llama/plain", "model.embed_tokens"));
 }
 
-// A family that stretto does not have needs only this class and the line that registers it.
-class OddDecoder : public Decoder {
- public:
-  explicit OddDecoder(int64_t vocab_size)
-      : Decoder({.words = "words",
-                 .positions = "places",
-                 .layers = "blocks",
-                 .norm = "end",
-                 .vocab_size = vocab_size,
-                 .max_length = 24,
-                 .number_of_layers = 2,
-                 .tied = true,
-                 .layer_names = {.attention_norm = "norm_1",
-                                 .query = "q",
-                                 .key = "k",
-                                 .value = "v",
-                                 .output = "o",
-                                 .mlp_norm = "norm_2",
-                                 .in = "in",
-                                 .factor = "factor",
-                                 .out = "out"},
-                 .layer = {.width = 12,
-                           .inner = 20,
-                           .heads = 4,
-                           .key_heads = 2,
-                           .head_width = 3,
-                           .norm_eps = 1e-5,
-                           .mlp_bias = true,
-                           .activation = nn::Activation::relu},
-                 .rules = {{.causal = true}, {.causal = true, .window = 4}}}) {}
-
-  nn::InitialValue initial_value(const std::string& parameter) const override {
-    return nn::InitRule{.std = 0.3}.of(*this, parameter);
-  }
-  nlohmann::json config_json(const nlohmann::json& original) const override {
-    return begin_config_json(original, "odd", "OddForCausalLM");
-  }
-};
-
 TEST(Decoder, AProgramAddsAFamilyByOneClass) {
-  ModelRegistry models = bundled_models();
-  const MakeTextModel make = [](const nlohmann::json& config, const std::string& source,
-                                const TextModelOptions&) {
-    int64_t vocab_size = 0;
-    ConfigJson(config, source).read("vocab_size", vocab_size, 1, max_width);
-    return std::make_shared<OddDecoder>(vocab_size);
-  };
-  models.add({.name = "odd", .heads = {{heads::causal_language_model, {make}}}});
-  const auto model = make_text_model(models, heads::causal_language_model,
-                                     {{"model_type", "odd"}, {"vocab_size", 41}}, "config.json");
-  nn::fill_parameters(*model, *initial_values(*model, 1));
+  const auto model = make_odd_decoder();
   const CausalDecoder* const decoder = model->capabilities().causal_decoder;
   ASSERT_NE(decoder, nullptr);
   const Batch batch = packed_batch(golden_of("gpt2/plain"));

@@ -30,6 +30,8 @@ struct TextLimits {
   int64_t max_length = 0;  // tokens per text
   // The states of the tokens of a text do not depend on later tokens, up to a text of this length.
   int64_t steady_length = std::numeric_limits<int64_t>::max();
+  // Generation may write longer texts than max_length: positions beyond it are defined (dynamic RoPE).
+  bool writes_on = false;
 };
 
 // The features of words that a model reads besides their tokens; data/features/words.h puts them into

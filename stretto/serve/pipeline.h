@@ -17,6 +17,8 @@
 namespace stretto {
 
 class Group;
+class TextGenerator;
+struct TextGeneratorOptions;
 
 // Inference with a trained model folder: from texts to JSON records. Const member functions are thread-safe.
 class Pipeline {
@@ -91,5 +93,18 @@ std::unique_ptr<Pipeline> load_pipeline(const std::filesystem::path& folder,
                                         const PipelineOptions& options = {},
                                         const ModelRegistry& models = bundled_models(),
                                         const PipelineRegistry& pipelines = bundled_pipelines());
+
+// Creates a generator of texts with the language model of a folder; `options` are not those of its
+// generation_config.json, unless read_generation_config() has read them. Of `loading`, dtype,
+// allow_nonfinite, choose_matmul_libraries and group apply. Throws ConfigError for a model of another kind
+// and for options out of range, DataError if weights are missing or not finite.
+//
+//   auto generator = load_text_generator("runs/lm/model", {.on_text = print});
+//   generator->add("Once upon");
+//   generator->finish();
+std::unique_ptr<TextGenerator> load_text_generator(const std::filesystem::path& folder,
+                                                   TextGeneratorOptions options,
+                                                   const PipelineOptions& loading = {},
+                                                   const ModelRegistry& models = bundled_models());
 
 }  // namespace stretto

@@ -6,7 +6,7 @@
 #include "stretto/serve/pipeline.h"
 #include "stretto/serve/question_answerer.h"
 #include "stretto/serve/text_classifier.h"
-#include "stretto/serve/text_generator.h"
+#include "stretto/serve/text_generation.h"
 
 namespace stretto {
 

@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "stretto/base/error.h"
-#include "stretto/generate/text_writer.h"
+#include "stretto/generate/text_generator.h"
 #include "stretto/model_config/heads.h"
 
 namespace stretto::tasks {
@@ -43,10 +43,10 @@ CausalLanguageModel::CausalLanguageModel(const ModelConfig& config, uint64_t see
 void CausalLanguageModel::write_with(text::Tokenizer tokenizer, const std::vector<std::string>& texts,
                                      const std::string& setting) {
   tokenizer_ = std::move(tokenizer);
-  const generate::TextWriter writer(net(), *tokenizer_, {});
+  const TextGenerator generator(net(), *tokenizer_, {});
   for (size_t i = 0; i < texts.size(); ++i) {
     try {
-      writer.require(texts[i]);
+      generator.require(texts[i]);
     } catch (const DataError& error) {
       throw ConfigError("{}: text {}: {}", setting, i + 1, error.what());
     }
@@ -56,16 +56,15 @@ void CausalLanguageModel::write_with(text::Tokenizer tokenizer, const std::vecto
 std::vector<std::string> CausalLanguageModel::continue_texts(const std::vector<std::string>& texts,
                                                              nn::Kernels kernels, bool same_passes) {
   std::vector<std::string> continuations;
-  generate::TextWriter writer(
-      net(), *tokenizer_,
-      {.generation = {.max_new_tokens = most_sample_tokens},
-       .batch_size = std::max<int64_t>(1, std::ssize(texts)),
-       .on_text = [&](int64_t, const std::string&,
-                      const auto& found) { continuations.push_back(found.front().text); },
-       .same_passes = same_passes,
-       .kernels = kernels});
-  for (const std::string& text : texts) writer.add(text);
-  writer.finish();
+  TextGenerator generator(net(), *tokenizer_,
+                          {.generation = {.max_new_tokens = most_sample_tokens},
+                           .batch_size = std::max<int64_t>(1, std::ssize(texts)),
+                           .on_text = [&](int64_t, const std::string&,
+                                          const auto& found) { continuations.push_back(found.front().text); },
+                           .same_passes = same_passes,
+                           .kernels = kernels});
+  for (const std::string& text : texts) generator.add(text);
+  generator.finish();
   return continuations;
 }
 

@@ -158,12 +158,8 @@ void CausalLm::prepare(CausalLanguageModel& module, const std::filesystem::path&
                        const TextSource* train) {
   tokenizer_path_ = tokenizer;
   if (train == nullptr || recipe_.evaluate.samples.empty()) return;
-  const std::string setting = recipe_.origins.label("evaluate.samples");
-  if (!device_.is_cpu()) {
-    throw ConfigError("{}: texts are written on CPUs only, and this run is on {}; remove it", setting,
-                      device_.str());
-  }
-  module.write_with(load_tokenizer(tokenizer), recipe_.evaluate.samples, setting);
+  module.write_with(load_tokenizer(tokenizer), recipe_.evaluate.samples,
+                    recipe_.origins.label("evaluate.samples"));
 }
 
 std::shared_ptr<const CorpusBlocks> CausalLm::blocks_of(const std::shared_ptr<const Corpus>& corpus,

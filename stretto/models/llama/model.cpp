@@ -42,6 +42,10 @@ DecoderOptions decoder_options(const LlamaConfig& config) {
   }
   if (config.rope.type == RopeType::longrope)
     options.steady_length = config.rope.original_max_position_embeddings;
+  if (config.rope.type == RopeType::dynamic) {
+    options.steady_length = config.rope.max_position_embeddings;
+    options.writes_on = true;
+  }
   for (const int64_t window : config.windows) options.rules.push_back({.causal = true, .window = window});
   return options;
 }

@@ -1,15 +1,19 @@
 #include <functional>
 #include <optional>
 
+#include <nlohmann/json.hpp>
+
 #include "stretto/base/error.h"
+#include "stretto/base/json.h"
 #include "stretto/base/log.h"
 #include "stretto/base/process.h"
 #include "stretto/comm/job.h"
+#include "stretto/generate/text_generator.h"
 #include "stretto/programs/stretto_rank/shared_prompts.h"
 #include "stretto/programs/stretto_rank/text_output.h"
 #include "stretto/programs/stretto_rank/text_source.h"
 #include "stretto/programs/stretto_rank/verbs.h"
-#include "stretto/serve/text_generator.h"
+#include "stretto/serve/pipeline.h"
 #include "stretto/weights/hub_cache.h"
 
 namespace stretto::rank {
@@ -77,6 +81,16 @@ GenerationOptions options_of(const std::filesystem::path& model,
   return options;
 }
 
+// Names the chat template of a model folder, which generation does not apply.
+void note_chat_template(const std::filesystem::path& model) {
+  const auto config = model / "tokenizer_config.json";
+  const bool has_template = std::filesystem::exists(model / "chat_template.jinja") ||
+                            (std::filesystem::exists(config) &&
+                             !read_json(config).value("chat_template", nlohmann::json()).is_null());
+  if (has_template)
+    log::info("{}: its chat_template is not applied; prompts are continued as they are", model.string());
+}
+
 // Calls `use` with each prompt, and `finish` after the last one, or after those before an invalid one.
 void read_prompts(const TextSource& source, const TextGenerator& generator,
                   const std::function<void(const std::string&)>& use, const std::function<void()>& finish) {
@@ -99,8 +113,9 @@ void read_prompts(const TextSource& source, const TextGenerator& generator,
 
 // Continues the texts of `source` one after the other, and prints tokens as they arrive.
 void generate_here(const arguments::GenerateArguments& arguments, const TextSource& source,
-                   const std::filesystem::path& model, TextWriterOptions options,
+                   const std::filesystem::path& model, TextGeneratorOptions options,
                    const PipelineOptions& loading) {
+  note_chat_template(model);
   end_output_on_signals(arguments.json);
   TextOutput output(arguments.json);
   const bool streams = options.generation.num_beams == 1 && !arguments.json;
@@ -108,34 +123,35 @@ void generate_here(const arguments::GenerateArguments& arguments, const TextSour
   options.on_text = [&](int64_t, const std::string& text, const auto& found) {
     output.end(text, found, streams);
   };
-  TextGenerator generator(model, options, loading);
+  const auto generator = load_text_generator(model, options, loading);
   read_prompts(
-      source, generator,
+      source, *generator,
       [&](const std::string& text) {
         output.begin(text);
-        generator.add(text);
+        generator->add(text);
       },
-      [&] { generator.finish(); });
+      [&] { generator->finish(); });
 }
 
 // Continues the texts that rank 0 reads on all ranks; rank 0 prints them.
 void generate_on_ranks(const arguments::GenerateArguments& arguments, const TextSource& source,
-                       const std::filesystem::path& model, TextWriterOptions options,
+                       const std::filesystem::path& model, TextGeneratorOptions options,
                        PipelineOptions loading) {
   const comm::Job job = comm::join_job("cpu", "generate");
   log::set_rank(job.info.rank, /*prints_info=*/job.info.rank == 0);
+  note_chat_template(model);
   loading.group = job.group.get();
   TextOutput output(arguments.json);
   std::vector<std::vector<GeneratedText>>* results = nullptr;
   options.on_text = [&](int64_t, const std::string&, const auto& found) { results->push_back(found); };
-  TextGenerator generator(model, options, loading);
+  const auto generator = load_text_generator(model, options, loading);
   SharedPrompts prompts(
       *job.group, arguments.batch_size,
       [&](const std::vector<std::string>& texts, int64_t first, int64_t stride, auto& found) {
         results = &found;
         for (size_t i = 0; i < texts.size(); ++i)
-          generator.add(texts[i], first + static_cast<int64_t>(i) * stride);
-        generator.finish();
+          generator->add(texts[i], first + static_cast<int64_t>(i) * stride);
+        generator->finish();
       },
       [&](const std::string& text, const auto& found) {
         output.begin(text);
@@ -144,7 +160,7 @@ void generate_on_ranks(const arguments::GenerateArguments& arguments, const Text
   if (job.info.rank != 0) return prompts.serve();
   try {
     read_prompts(
-        source, generator, [&](const std::string& text) { prompts.add(text); }, [&] { prompts.finish(); });
+        source, *generator, [&](const std::string& text) { prompts.add(text); }, [&] { prompts.finish(); });
   } catch (...) {
     prompts.end();
     throw;
@@ -158,7 +174,7 @@ void generate(const arguments::GenerateArguments& arguments) {
   ignore_write_signals();
   const std::filesystem::path model = hub::resolve_model(arguments.model);
   const TextSource source(arguments, option_flags);
-  const TextWriterOptions options = {
+  const TextGeneratorOptions options = {
       .generation = options_of(model, arguments), .batch_size = arguments.batch_size, .names = option_flags};
   const PipelineOptions loading = {.dtype = compute_dtype(parse_precision(arguments.precision)),
                                    .allow_nonfinite = arguments.allow_nonfinite,

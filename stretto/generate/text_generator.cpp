@@ -1,4 +1,4 @@
-#include "stretto/generate/text_writer.h"
+#include "stretto/generate/text_generator.h"
 
 #include <algorithm>
 #include <map>
@@ -7,8 +7,13 @@
 #include "stretto/generate/generator.h"
 #include "stretto/generate/text_stream.h"
 
-namespace stretto::generate {
+namespace stretto {
 namespace {
+
+using generate::Generator;
+using generate::GeneratorParts;
+using generate::SearchEvents;
+using generate::TextStream;
 
 // Returns the text after its first `shown` bytes, from the beginning of a character: a later token can change
 // how preceding invalid bytes are decoded.
@@ -17,7 +22,7 @@ std::string_view rest(std::string_view text, size_t shown) {
   return text.substr(shown);
 }
 
-TextWriterOptions with_end_token(TextWriterOptions options, const text::Tokenizer& tokenizer) {
+TextGeneratorOptions with_end_token(TextGeneratorOptions options, const text::Tokenizer& tokenizer) {
   if (options.generation.eos_token_id.empty()) {
     if (const auto end = tokenizer.eos_id()) options.generation.eos_token_id = {*end};
   }
@@ -26,9 +31,11 @@ TextWriterOptions with_end_token(TextWriterOptions options, const text::Tokenize
 
 }  // namespace
 
-struct TextWriter::State {
-  State(const TextModel& model, const text::Tokenizer& the_tokenizer, TextWriterOptions given)
-      : options(with_end_token(std::move(given), the_tokenizer)),
+struct TextGenerator::State {
+  State(const TextModel& model, const text::Tokenizer& the_tokenizer, TextGeneratorOptions given,
+        std::shared_ptr<const void> the_owner)
+      : owner(std::move(the_owner)),
+        options(with_end_token(std::move(given), the_tokenizer)),
         tokenizer(the_tokenizer),
         generator(parts_of(model)) {}
 
@@ -101,23 +108,25 @@ struct TextWriter::State {
     size_t shown = 0;                  // the number of bytes of its text that were passed to on_piece
   };
 
-  TextWriterOptions options;
+  std::shared_ptr<const void> owner;
+  TextGeneratorOptions options;
   const text::Tokenizer& tokenizer;
   std::map<int64_t, Text> texts;
   int64_t next = 0;
   Generator generator;
 };
 
-TextWriter::TextWriter(const TextModel& model, const text::Tokenizer& tokenizer, TextWriterOptions options)
-    : state_(std::make_unique<State>(model, tokenizer, std::move(options))) {}
+TextGenerator::TextGenerator(const TextModel& model, const text::Tokenizer& tokenizer,
+                             TextGeneratorOptions options, std::shared_ptr<const void> owner)
+    : state_(std::make_unique<State>(model, tokenizer, std::move(options), std::move(owner))) {}
 
-TextWriter::~TextWriter() = default;
+TextGenerator::~TextGenerator() = default;
 
-void TextWriter::require(const std::string& text) const {
+void TextGenerator::require(const std::string& text) const {
   state_->generator.require_prompt(state_->prompt_ids(text));
 }
 
-void TextWriter::add(const std::string& text, std::optional<int64_t> number) {
+void TextGenerator::add(const std::string& text, std::optional<int64_t> number) {
   std::vector<int32_t> ids = state_->prompt_ids(text);
   state_->generator.require_prompt(ids);
   const int64_t index = number.value_or(state_->next);
@@ -127,6 +136,6 @@ void TextWriter::add(const std::string& text, std::optional<int64_t> number) {
   state_->generator.add(std::move(ids), index);
 }
 
-void TextWriter::finish() { state_->generator.finish(); }
+void TextGenerator::finish() { state_->generator.finish(); }
 
-}  // namespace stretto::generate
+}  // namespace stretto

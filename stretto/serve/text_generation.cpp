@@ -1,10 +1,10 @@
-#include "stretto/serve/text_generator.h"
+#include "stretto/serve/text_generation.h"
 
 #include <algorithm>
 #include <atomic>
 
 #include "stretto/base/error.h"
-#include "stretto/generate/text_writer.h"
+#include "stretto/generate/text_generator.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/model_config/heads.h"
 #include "stretto/serve/served_model.h"
@@ -25,29 +25,14 @@ const std::filesystem::path& checked(const std::filesystem::path& folder) {
 
 }  // namespace
 
-struct TextGenerator::State {
-  State(const std::filesystem::path& folder, TextWriterOptions options, const PipelineOptions& loading,
-        const ModelRegistry& models)
-      : served(checked(folder), heads::causal_language_model, loading, models),
-        writer(*served.model, served.tokenizer, std::move(options)) {}
-
-  serve::ServedModel served;
-  generate::TextWriter writer;
-};
-
-TextGenerator::TextGenerator(const std::filesystem::path& folder, TextWriterOptions options,
-                             const PipelineOptions& loading, const ModelRegistry& models)
-    : state_(std::make_unique<State>(folder, std::move(options), loading, models)) {}
-
-TextGenerator::~TextGenerator() = default;
-
-void TextGenerator::require(const std::string& text) const { state_->writer.require(text); }
-
-void TextGenerator::add(const std::string& text, std::optional<int64_t> number) {
-  state_->writer.add(text, number);
+std::unique_ptr<TextGenerator> load_text_generator(const std::filesystem::path& folder,
+                                                   TextGeneratorOptions options,
+                                                   const PipelineOptions& loading,
+                                                   const ModelRegistry& models) {
+  const auto served =
+      std::make_shared<serve::ServedModel>(checked(folder), heads::causal_language_model, loading, models);
+  return std::make_unique<TextGenerator>(*served->model, served->tokenizer, std::move(options), served);
 }
-
-void TextGenerator::finish() { state_->writer.finish(); }
 
 namespace serve {
 namespace {
@@ -100,16 +85,16 @@ std::vector<nlohmann::ordered_json> TextContinuation::predict(std::span<const Pi
   if (output != "label" && output != "pipeline")
     throw ConfigError("output: \"{}\" is not one of label, pipeline for text generation", output);
   std::vector<nlohmann::ordered_json> records;
-  generate::TextWriter writer(*served_.model, served_.tokenizer,
-                              {.generation = generation_,
-                               .batch_size = std::max<int64_t>(1, std::ssize(inputs)),
-                               .on_text = [&](int64_t, const std::string& text, const auto& found) {
-                                 records.push_back(record_of(text, found, output));
-                               }});
-  for (const PipelineInput& input : inputs) writer.require(input.text);
+  TextGenerator generator(*served_.model, served_.tokenizer,
+                          {.generation = generation_,
+                           .batch_size = std::max<int64_t>(1, std::ssize(inputs)),
+                           .on_text = [&](int64_t, const std::string& text, const auto& found) {
+                             records.push_back(record_of(text, found, output));
+                           }});
+  for (const PipelineInput& input : inputs) generator.require(input.text);
   int64_t number = next_.fetch_add(std::ssize(inputs));
-  for (const PipelineInput& input : inputs) writer.add(input.text, number++);
-  writer.finish();
+  for (const PipelineInput& input : inputs) generator.add(input.text, number++);
+  generator.finish();
   return records;
 }
 
