@@ -245,6 +245,35 @@ class Extending(InFolder):
         self.assertIn("model.path is required", run(self.build / "build/family", "recipe.yaml", "model={config: null}", folder=self.folder,
                                                     expect=2))
 
+    def test_a_decoder_family_is_trained_and_continues_texts(self):
+        words = "one two three four five six seven eight".split()
+        (self.folder / "counting.txt").write_text((" ".join(words) + "\n") * 40)
+        (self.folder / "words").mkdir()
+        (self.folder / "words/tokenizer.json").write_text(json.dumps({
+            "added_tokens": [{"id": 0, "content": "<eos>", "special": True}], "pre_tokenizer": {"type": "WhitespaceSplit"},
+            "model": {"type": "WordLevel", "unk_token": "<eos>", "vocab": {word: id for id, word in enumerate(["<eos>", *words])}}}))
+        (self.folder / "words/tokenizer_config.json").write_text(json.dumps({"eos_token": "<eos>"}))
+        (self.folder / "config.json").write_text(json.dumps({"model_type": "small", "vocab_size": 9, "width": 16, "positions": 16}))
+        (self.folder / "recipe.yaml").write_text(
+            "task: causal-lm\nmodel: {config: config.json}\ntokenizer: {path: words}\n"
+            "data: {train: counting.txt, validation: counting.txt, max_length: 10}\ncausal_lm: {document: line}\n"
+            "training: {epochs: 30, global_batch_size: 8, device: cpu}\noptimizer: {lr: 0.02}\nscheduler: {type: Constant}\n"
+            "evaluate: {samples: [three four]}\n")
+        losses = []
+        for ranks, strategy in (1, "ddp"), (2, "ddp"), (2, "fsdp"):
+            said = run(self.build / "build/decoder", "recipe.yaml", "-N", ranks, "--no-pin", f"output={ranks}-{strategy}",
+                       f"training.strategy={strategy}", folder=self.folder)
+            self.assertIn("\none two three four five six seven eight\n", "\n" + said)
+            output = self.folder / f"{ranks}-{strategy}"
+            written = json.loads((output / "texts.jsonl").read_text().splitlines()[-1])
+            self.assertEqual(written["text"], "three four five six seven eight")
+            losses.append(json.loads((output / "summary.json").read_text())["best"]["loss"])
+            self.assertLess(losses[-1], 0.1)
+        self.assertTrue(all(abs(loss - losses[0]) < 1e-3 for loss in losses), losses)
+        # The program stretto does not know the family.
+        said = run(PREFIX / "bin/stretto", "generate", "--model", "1-ddp/model", "--text", "one", folder=self.folder, expect=2)
+        self.assertIn('model_type: "small" is not a model_type', said)
+
     def test_a_user_defined_task(self):
         words = "awful poor fair good great".split()
         rows = [f"{stars}\ta {word} {thing}\n" for stars, word in enumerate(words, 1) for thing in ("film", "book")] * 4
