@@ -2,15 +2,20 @@
 """Validation loss after equal tokens, over seeds: a GPT-2 and a Llama of 6 layers, width 384, blocks of 256 tokens and a vocabulary
 of 800, from random weights on tinyshakespeare, by stretto and by a plain PyTorch loop over transformers' model.
 
-Both train on the first nine tenths of the text, with random orders of their own, AdamW (lr 1e-3, betas 0.9 and 0.95, weight
-decay 0.1 on matrices), a warm-up of a tenth of the steps, then a cosine, gradients clipped to norm 1, no dropout; and evaluate
-on the rest at the end.
+Both train on the first nine tenths of the text, with AdamW (lr 1e-3, betas 0.9 and 0.95, weight decay 0.1 on matrices), a warm-up
+of a tenth of the steps, then a cosine, gradients clipped to norm 1, no dropout; and evaluate on the rest at the end.
+
+With --start same, the default, both begin with the same initial weights, drawn by transformers, and read the same blocks in the same
+order: the seed draws the weights and the order of the text's paragraphs. What differs then is how the programs compute. With
+--start own, each draws its own initial weights and its own order of the blocks, so that losses also differ by chance.
 """
 
 import argparse
 import json
 import math
 import pathlib
+import random
+import shutil
 import statistics
 import subprocess
 import sys
@@ -48,24 +53,25 @@ tokenizer.save(sys.argv[3] + "/tokenizer.json")
 PEER = """
 import json, math, sys, torch, transformers
 from tokenizers import Tokenizer
-folder, config, precision, seed, steps, length, batch_size = *sys.argv[1:4], *map(int, sys.argv[4:8])
+folder, config, text, start, precision, seed, steps, length, batch_size = *sys.argv[1:6], *map(int, sys.argv[6:10])
 torch.set_num_threads(1)
 torch.manual_seed(seed)
 tokenizer = Tokenizer.from_file(folder + "/tokenizer/tokenizer.json")
 def blocks(name):
-    ids = torch.tensor(tokenizer.encode(open(f"{folder}/{name}.txt", encoding="utf-8").read()).ids + [0])
+    ids = torch.tensor(tokenizer.encode(open(name, encoding="utf-8").read()).ids + [0])
     return ids.split(length)
-model = transformers.AutoModelForCausalLM.from_config(transformers.AutoConfig.for_model(**json.load(open(config))))
+model = (transformers.AutoModelForCausalLM.from_pretrained(start, dtype=torch.float32) if start else
+         transformers.AutoModelForCausalLM.from_config(transformers.AutoConfig.for_model(**json.load(open(config)))))
 groups = [{"params": [p for p in model.parameters() if (p.dim() > 1) == decayed], "weight_decay": 0.1 * decayed} for decayed in (True, False)]
 optimizer = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.95), fused=True)
 schedule = transformers.get_cosine_schedule_with_warmup(optimizer, steps // 10, steps)
 def loss_of(ids):
     with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bf16"):
         return model(input_ids=ids, labels=ids).loss
-train, order = [block for block in blocks("train") if len(block) == length], []
+train, order = [block for block in blocks(text) if len(block) == length], []
 for _ in range(steps):
     if len(order) < batch_size:
-        order = torch.randperm(len(train)).tolist()
+        order = list(range(len(train)))[::-1] if start else torch.randperm(len(train)).tolist()
     loss_of(torch.stack([train[order.pop()] for _ in range(batch_size)])).backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
@@ -74,10 +80,18 @@ for _ in range(steps):
 model.eval()
 total = count = 0
 with torch.no_grad():
-    for block in blocks("validation"):
+    for block in blocks(folder + "/validation.txt"):
         if len(block) > 1:
             total, count = total + loss_of(block[None]).item() * (len(block) - 1), count + len(block) - 1
 print(json.dumps({"loss": total / count, "tokens": count}))
+"""
+
+
+START = """
+import json, sys, torch, transformers
+torch.manual_seed(int(sys.argv[3]))
+config = transformers.AutoConfig.for_model(**json.load(open(sys.argv[1])))
+transformers.AutoModelForCausalLM.from_config(config).save_pretrained(sys.argv[2])
 """
 
 
@@ -95,20 +109,36 @@ def prepare(options):
     (folder / "recipe.yaml").write_text(RECIPE)
 
 
-def stretto_loss(options, model, seed):
+def prepare_start(options, model, seed):
+    """Initial weights and an order of the paragraphs of the text for both programs."""
+    folder, start = options.output, options.output / f"{model}-{seed}-start"
+    subprocess.run([options.python, "-c", START, folder / f"{model}.json", start, str(seed)], check=True)
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(folder / "tokenizer" / file, start)
+    paragraphs = (folder / "train.txt").read_text(encoding="utf-8").split("\n\n")
+    random.Random(seed).shuffle(paragraphs)
+    text = folder / f"train-{seed}.txt"
+    text.write_text("\n\n".join(paragraphs), encoding="utf-8")
+    return start, text
+
+
+def stretto_loss(options, model, seed, start, text):
     folder = options.output
     run = folder / f"{model}-{seed}"
+    of_model = ([f"model.path={start}", "training.shuffle=false"] if start else
+                [f"model.config={folder / f'{model}.json'}", f"tokenizer.path={folder / 'tokenizer'}"])
     measure.run([options.stretto, "train", folder / "recipe.yaml", "-N", options.ranks, *(["--no-pin"] if options.ranks == 1 else []),
-                 f"model.config={folder / f'{model}.json'}", f"tokenizer.path={folder / 'tokenizer'}", f"data.train={folder / 'train.txt'}",
+                 *of_model, f"data.train={text}",
                  f"data.validation={folder / 'validation.txt'}", f"training.max_steps={options.steps}", f"training.seed={seed}",
                  f"training.precision={options.precision}", f"evaluate.every={options.steps}", f"output={run}", "resume=false"],
                 measure.one_core() if options.ranks == 1 else None)
     return json.loads((run / "dev_results.json").read_text())["loss"]
 
 
-def peer_loss(options, model, seed):
+def peer_loss(options, model, seed, start, text):
     folder = options.output
-    out = measure.run([options.python, "-c", PEER, folder, folder / f"{model}.json", options.precision, seed, options.steps, LENGTH, BATCH],
+    out = measure.run([options.python, "-c", PEER, folder, folder / f"{model}.json", text, start or "", options.precision, seed, options.steps,
+                       LENGTH, BATCH],
                       measure.one_core(), {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}).out
     return json.loads(out.splitlines()[-1])["loss"]
 
@@ -117,7 +147,8 @@ def main():
     parser = measure.arguments(__doc__)
     parser.add_argument("--data", type=pathlib.Path, required=True, help="tinyshakespeare's input.txt")
     parser.add_argument("--output", type=pathlib.Path, required=True, help="a folder for the runs")
-    parser.add_argument("--steps", type=int, default=200, help=f"of {BATCH} blocks of {LENGTH} tokens")
+    parser.add_argument("--start", choices=["same", "own"], default="same", help="initial weights and blocks of both programs")
+    parser.add_argument("--steps", type=int, default=100, help=f"of {BATCH} blocks of {LENGTH} tokens")
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
@@ -127,8 +158,9 @@ def main():
     for model in options.models:
         ours, theirs = [], []
         for seed in options.seeds:
-            ours.append(stretto_loss(options, model, seed))
-            theirs.append(peer_loss(options, model, seed))
+            start, text = prepare_start(options, model, seed) if options.start == "same" else (None, options.output / "train.txt")
+            ours.append(stretto_loss(options, model, seed, start, text))
+            theirs.append(peer_loss(options, model, seed, start, text))
             print(f"{model}, seed {seed}: stretto {ours[-1]:.4f}, plain PyTorch loop {theirs[-1]:.4f}", flush=True)
         own, other = statistics.mean(ours), statistics.mean(theirs)
         verdict = "met" if own <= other + 0.01 else "MISSED"
