@@ -172,7 +172,7 @@ ModelWeights open_weights(const TextModel& model, const std::filesystem::path& f
 std::unique_ptr<TensorSource> initial_values(const TextModel& model, uint64_t seed);
 
 // Sets the parameters that the folder has, for models that are not bound to an engine. The other parameters
-// are reported, and not changed.
+// are reported, and not changed. Throws like open_weights().
 WeightReport load_weights(TextModel& model, const std::filesystem::path& folder);
 
 }  // namespace stretto
