@@ -65,7 +65,7 @@ ManualOptimization::ManualOptimization(const Recipe& recipe, parallel::Engine& e
 void ManualOptimization::backward(const Loss& loss) { run_backward(loss, parallel::Reduce::later); }
 
 void ManualOptimization::run_backward(const Loss& loss, parallel::Reduce reduce) {
-  require_loss(loss, "training_step passed to backward() or step()");
+  require_loss(loss, "backward() or step() got");
   engine_.backward(parallel::scaled_loss(loss.sum, pass_.idle ? 0 : pass_.loss_factor), reduce);
   ++backwards_;
   if (pass_.idle) return;
@@ -133,7 +133,9 @@ double ManualOptimization::finish_step(size_t index) {
   totals_ = {};
   backwards_ = 0;
   if (count <= 0)
-    throw DataError("step(\"{}\"): the losses of the global batch count {} samples", optimizer, count);
+    throw DataError(
+        "step(\"{}\"): the losses of the global batch count {} samples; give backward() or step() their number",
+        optimizer, count);
   optimizers_.select(index);
   parallel::GradientView gradients = engine_.gradients();
   const auto& parameters = engine_.facts().tensors.trainable;

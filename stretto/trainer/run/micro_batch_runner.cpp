@@ -1,6 +1,7 @@
 #include "stretto/trainer/run/micro_batch_runner.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "stretto/base/clock.h"
 #include "stretto/base/error.h"
@@ -127,6 +128,11 @@ StepTotals MicroBatchRunner::by_hand(const data::GlobalBatch& batch, const PassI
     if (!loss.sum.defined() || loss.sum.numel() != 1) {
       throw ShapeError(
           "training_step returned no loss to record; expected a sum, a single element, and its count");
+    }
+    if (!std::isfinite(loss.count) || loss.count < 0) {
+      throw Error(
+          "training_step returned {} as the count of the loss to record; expected the number of samples or tokens in the sum",
+          loss.count);
     }
     manual.end();
     if (pass.idle()) return;

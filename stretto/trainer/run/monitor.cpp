@@ -52,6 +52,10 @@ double Monitor::value(const Metrics& metrics) const {
   }
   std::vector<std::string> names;
   for (const auto& [name, value] : metrics) names.push_back(name);
+  if (names.empty()) {
+    throw ConfigError("{}: the evaluation has no metric \"{}\", nor any other; log it in validation_step",
+                      setting_, metric_);
+  }
   throw ConfigError("{}: the evaluation has no metric \"{}\"{}; available: {}", setting_, metric_,
                     did_you_mean(metric_, names), fmt::join(names, ", "));
 }

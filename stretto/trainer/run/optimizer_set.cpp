@@ -14,12 +14,13 @@ OptimizerSet::OptimizerSet(std::vector<NamedOptimizer> parts)
     : Optimizer(optim::StepRates{}), parts_(std::move(parts)) {
   std::set<std::string> names;
   for (const NamedOptimizer& part : parts_) {
-    if (part.name.empty() || !names.insert(part.name).second)
-      throw ConfigError(
-          "configure_optimizers: two optimizers are named \"{}\", or one has no name; name each", part.name);
+    if (part.name.empty())
+      throw ConfigError("configure_optimizers: the optimizer of \"{}\" has no name; name each", part.pattern);
+    if (!names.insert(part.name).second)
+      throw ConfigError("configure_optimizers: two optimizers are named \"{}\"; rename one", part.name);
     if (part.optimizer == nullptr || part.schedule == nullptr)
-      throw ConfigError("configure_optimizers: the optimizer \"{}\" or its schedule is a null pointer",
-                        part.name);
+      throw ConfigError("configure_optimizers: the {} \"{}\" is a null pointer",
+                        part.optimizer == nullptr ? "optimizer" : "schedule of", part.name);
     if (part.optimizer->reevaluates() || part.optimizer->placement() == optim::Placement::whole_model) {
       throw ConfigError(
           "configure_optimizers: {} (\"{}\") evaluates its batch several times, which manual optimization cannot; choose another optimizer",
