@@ -33,7 +33,9 @@ void Module::save(const std::filesystem::path& folder, const ListedSource& weigh
   save_safetensors(folder / "model.safetensors", weights);
 }
 
-void Module::load(const std::filesystem::path& folder) { load_weights(*this, folder / "model.safetensors"); }
+void Module::load(const std::filesystem::path& folder) {
+  read_weights_file(*this, folder / "model.safetensors");
+}
 
 void Module::register_metric(std::shared_ptr<Metric> metric) {
   if (metric == nullptr) throw ConfigError("metric() was called with a null pointer; pass a Metric");
@@ -77,7 +79,7 @@ void read_parameters(Module& module) {
   if (const auto source = module.take_source()) nn::fill_parameters(module.root(), *source);
 }
 
-void load_weights(Module& module, const std::filesystem::path& file) {
+void read_weights_file(Module& module, const std::filesystem::path& file) {
   NamedTensors stored = SafetensorsFile(file).load_all();
   at::NoGradGuard no_grad;
   std::set<const void*> filled;  // tied tensors are in the file under their first name

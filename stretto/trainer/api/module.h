@@ -171,7 +171,7 @@ void read_parameters(Module& module);
 
 // Reads the weights in a file that Module::save() writes by default, by their names in root(). Throws
 // DataError for a tensor that is missing, superfluous or of another shape.
-void load_weights(Module& module, const std::filesystem::path& file);
+void read_weights_file(Module& module, const std::filesystem::path& file);
 
 // The samples of `dataset` as one batch, joined by module.collate() for a data::SampleDataset.
 Batch make_batch(const Module& module, const data::Dataset& dataset, std::span<const int64_t> samples);

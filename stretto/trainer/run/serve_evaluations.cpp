@@ -56,7 +56,7 @@ class Served {
   }
 
   Validated evaluate(const std::filesystem::path& weights) {
-    load_weights(module_, weights);
+    read_weights_file(module_, weights);
     const ComputeCopies copies(module_.root(), compute_);
     Validated result = validate(recipe_, module_, mesh_, pass_, sets_);
     if (!are_finite(result.metrics)) return result;
