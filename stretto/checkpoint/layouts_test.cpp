@@ -117,6 +117,8 @@ std::map<std::string, Parts> parts_of(const std::vector<std::vector<TensorLayout
   for (int position = 0; position < ranks.positions; ++position) {
     for (int shard = 0; shard < ranks.shards; ++shard) {
       const auto held = [&](Held wanted) { return ranks.shards > 1 ? wanted : Held::replicated; };
+      const parallel::ArenaOptions::Copies copies = {
+          .holders = {.set = 1, .ranks = ranks.shards, .me = shard}};
       const parallel::Arena arena(parameters_at(static_cast<size_t>(position), layouts),
                                   {.precision = precision,
                                    .optimizer = held(row.optimizer),
@@ -124,7 +126,8 @@ std::map<std::string, Parts> parts_of(const std::vector<std::vector<TensorLayout
                                    .parameters = held(row.parameters),
                                    .shards = ranks.shards,
                                    .shard = shard,
-                                   .holders = {.set = 1, .ranks = ranks.shards, .me = shard}});
+                                   .copies = copies,
+                                   .copies_of_whole = copies});
       std::vector<int64_t> begins;
       for (const auto& parameter : arena.parameters()) begins.push_back(parameter.begin);
       if (offsets.empty()) offsets = begins;

@@ -162,7 +162,7 @@ std::vector<Key> make_accelerate_keys() {
       // meshes
       read_with_another("parallelism_config.parallelism_config_dp_replicate_size"),
       read_with_another("parallelism_config.parallelism_config_dp_shard_size"),
-      single("parallelism_config.parallelism_config_tp_size", "tensor parallelism"),
+      layer_ranks("parallelism_config.parallelism_config_tp_size"),
       single("parallelism_config.parallelism_config_cp_size", "context parallelism"),
       single("parallelism_config.parallelism_config_sp_size", "sequence parallelism"),
       ignored("parallelism_config.parallelism_config_cp_backend", no_sequence),
@@ -171,7 +171,7 @@ std::vector<Key> make_accelerate_keys() {
       ignored("parallelism_config.parallelism_config_sp_seq_length", no_sequence),
       ignored("parallelism_config.parallelism_config_sp_seq_length_is_variable", no_sequence),
       ignored("parallelism_config.parallelism_config_sp_attn_implementation", no_sequence),
-      single("tp_config.tp_size", "tensor parallelism"),
+      layer_ranks("tp_config.tp_size"),
   };
   for (const char* name : {"ec2_instance_type", "iam_role_name", "image_uri", "profile", "region",
                            "base_job_name", "pytorch_version", "transformers_version", "py_version",
@@ -242,24 +242,28 @@ void drop_unused_sections(settings::YamlNode& document, const Distribution& kind
   }
 }
 
-// dp_replicate copies of the model, each on dp_shard ranks.
+// dp_replicate copies of the model, each on dp_shard groups of tp ranks.
 void read_mesh(const settings::YamlNode& document, ForeignConfig& config) {
-  const std::string prefix = "parallelism_config.parallelism_config_dp_";
+  const std::string prefix = "parallelism_config.parallelism_config_";
   const auto size_of = [&](const char* name) {
     const settings::YamlNode* node = find(document, prefix + name);
     return node == nullptr ? 1 : number_in({prefix + name, *node}, 1, 4096);
   };
-  const int64_t copies = size_of("replicate_size"), shards = size_of("shard_size");
-  if (copies * shards == 1) return;
-  const std::string key = prefix + (shards > 1 ? "shard_size" : "replicate_size");
+  const int64_t copies = size_of("dp_replicate_size"), shards = size_of("dp_shard_size"),
+                tp = size_of("tp_size");
+  if (copies * shards * tp == 1) return;
+  const std::string key = prefix + (shards > 1   ? "dp_shard_size"
+                                    : copies > 1 ? "dp_replicate_size"
+                                                 : "tp_size");
   const Value value = {key, *find(document, key)};
-  if (config.ranks && *config.ranks != copies * shards)
-    refuse(value, fmt::format("dp_replicate {} x dp_shard {} = {} ranks, but num_processes is {}", copies,
-                              shards, copies * shards, *config.ranks));
+  if (config.ranks && *config.ranks != copies * shards * tp)
+    refuse(value, fmt::format("dp_replicate {} x dp_shard {} x tp {} = {} ranks, but num_processes is {}",
+                              copies, shards, tp, copies * shards * tp, *config.ranks));
   if (!config.ranks) {
-    config.ranks = copies * shards;
+    config.ranks = copies * shards * tp;
     config.ranks_place = value.place();
   }
+  if (copies * shards == 1) return;
   const ForeignSetting* sharding = find_setting(config, "training.strategy");
   const std::string inner = sharding == nullptr ? "fsdp" : sharding->value;
   if (shards > 1 && inner != "fsdp" && inner != "zero2" && inner != "hsdp")

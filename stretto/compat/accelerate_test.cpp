@@ -109,7 +109,12 @@ TEST_F(Foreign, AParallelismConfigIsAStrategy) {
     EXPECT_THAT(refusal([&] { load(sizes); }), has_all("a.yaml:", "parallelism_config.", parts...)) << sizes;
   };
   refuses("dp_shard_size=2", "dp_shard_size:", "\"2\"", "num_processes is 4");
-  refuses("tp_size=2", "tp_size:", "\"2\"", "tensor parallelism is not available");
+  const Recipe divided = recipe(load("dp_replicate_size=2 tp_size=2"));
+  EXPECT_EQ(divided.training.strategy, "ddp");
+  EXPECT_EQ(divided.training.mesh.tp, 2);
+  EXPECT_EQ(recipe(load("tp_size=4")).training.mesh.tp, 4);
+  refuses("tp_size=2", "tp_size:", "\"2\"",
+          "dp_replicate 1 x dp_shard 1 x tp 2 = 2 ranks, but num_processes is 4");
   refuses("cp_size=8", "cp_size:", "context parallelism");
   refuses("sp_size=2 sp_backend=deepspeed", "sp_size:", "sequence parallelism");
   refuses("dp_shard_size=two", "dp_shard_size:", "\"two\"", "number");

@@ -259,7 +259,7 @@ TEST_F(Foreign, WhatDeepSpeedHasAndStrettoHasNotIsRefusedByName) {
   refuses(R"({"sparse_attention": {"mode": "fixed"}})", "sparse_attention:", "this section", "dense");
   refuses(R"({"autotuning": {"enabled": true}})", "autotuning.enabled:", "stretto plan");
   refuses(R"({"curriculum_learning": {"enabled": true}})", "curriculum_learning.enabled:");
-  refuses(R"({"tensor_parallel": {"autotp_size": 4}})", "tensor_parallel.autotp_size:", "\"4\"");
+  refuses(R"({"tensor_parallel": {"autotp_size": -4}})", "tensor_parallel.autotp_size:", "\"-4\"");
   refuses(R"({"gradient_allreduce_op": "sum"})", "gradient_allreduce_op:", "means");
   refuses(R"({"torch_autocast": {"enabled": true, "dtype": "float16"}})",
           "torch_autocast.dtype:", "bfloat16");
@@ -268,6 +268,16 @@ TEST_F(Foreign, WhatDeepSpeedHasAndStrettoHasNotIsRefusedByName) {
   refuses(R"({"optimizer": {"type": "AdamX"}})", "optimizer.type:", "\"AdamX\"", "did you mean");
   refuses(R"({"optimizer": {"type": "SGD", "params": {"momentun": 0.9}}})",
           "optimizer.params.momentun:", "momentum");
+}
+
+TEST_F(Foreign, LayersOfDeepSpeedsTensorParallelismAreDivided) {
+  const auto tp = [&](const std::string& size) {
+    return recipe(read_deepspeed(write("ds.json", R"({"tensor_parallel": {"autotp_size": )" + size + "}}")))
+        .training.mesh.tp;
+  };
+  EXPECT_EQ(tp("4"), 4);
+  EXPECT_EQ(tp("1"), 1);
+  EXPECT_EQ(tp("0"), 1);
 }
 
 TEST_F(Foreign, DeepSpeedsOtherOptimizersAreThoseOfTorch) {

@@ -214,6 +214,13 @@ Key single(std::string_view name, std::string what) {
           }};
 }
 
+Key layer_ranks(std::string_view name) {
+  return {name, [](const Value& value, compat::ForeignConfig& config) {
+            if (const int64_t ranks = number_in(value, 0, 4096); ranks > 1)
+              set(config, value, "training.mesh.tp", value.text());
+          }};
+}
+
 Key rank_count(std::string_view name) {
   return {name, [](const Value& value, compat::ForeignConfig& config) {
             const auto number = parse_int(value.text());

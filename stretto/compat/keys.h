@@ -59,6 +59,8 @@ Key feature(std::string_view name, std::string reason, bool without_enabled = fa
 Key offload_device(std::string_view name);
 // A size of a kind of parallelism that is not available: 1 has no effect, a larger one is an error.
 Key single(std::string_view name, std::string what);
+// The number of ranks among which each layer is divided: 0 and 1 have no effect.
+Key layer_ranks(std::string_view name);
 
 // The number of ranks on this host.
 Key rank_count(std::string_view name);

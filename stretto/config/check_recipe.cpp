@@ -224,6 +224,14 @@ void check_mixture(const Recipe& recipe) {
   for (const MixturePart& part : mixture_of(recipe)) require_file(recipe, "data.mixture", part.path);
 }
 
+void check_mesh(const Recipe& recipe) {
+  if (recipe.training.mesh.tp == 1 || task_kind(recipe).divides_models) return;
+  throw ConfigError(
+      "{}: {} is {}, whose models cannot be divided among ranks, unlike those of {}; remove this",
+      recipe.origins.label("training.mesh.tp"), recipe.origins.mention("task"), recipe.task,
+      tasks_with(&TaskKind::divides_models));
+}
+
 void check_files(const Recipe& recipe) {
   if (!recipe.data.mixture.empty()) {
     check_mixture(recipe);
@@ -346,6 +354,7 @@ void check_recipe(const Recipe& recipe, Verb verb) {
   check_output(recipe);
   const TaskKind& task = task_kind(recipe);
   if (task.check) task.check(recipe);
+  if (verb != Verb::fit) check_mesh(recipe);
   if (verb == Verb::train && !task.head.empty()) check_model(recipe);
   if (verb == Verb::test) {
     require_path(recipe, "data.test", recipe.data.test, "by stretto test");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
+#include "stretto/base/strings.h"
 #include "stretto/config/model_rule.h"
 #include "stretto/config/task_kind.h"
 #include "stretto/model_config/outline.h"
@@ -18,6 +19,7 @@ namespace stretto {
 
 using settings::above;
 using settings::at_least;
+using settings::matches;
 using settings::may_change_on_resume;
 using settings::one_of;
 
@@ -153,6 +155,20 @@ void DataConfig::fields(settings::Fields& field) {
         may_change_on_resume());
 }
 
+void MeshConfig::fields(settings::Fields& field) {
+  field("dp", dp,
+        "ranks, or groups of tp ranks, that train on different samples; auto: the number of ranks / tp",
+        matches("auto|[1-9][0-9]{0,5}", "a number of ranks, or auto"));
+  field(
+      "tp", tp,
+      fmt::format(
+          "ranks among which each layer of the model is divided (tensor parallelism), neighbours on one host; with more than one data rank, under {} only",
+          strategies_with(can_divide_layers)),
+      at_least(1).at_most(max_count));
+}
+
+std::optional<int64_t> MeshConfig::data_ranks() const { return dp == "auto" ? std::nullopt : parse_int(dp); }
+
 void TrainingConfig::fields(settings::Fields& field) {
   field("epochs", epochs, "number of passes over the training samples; 2.5: the last one ends in its middle",
         above(0).at_most(max_count));
@@ -198,6 +214,7 @@ void TrainingConfig::fields(settings::Fields& field) {
   field("strategy", strategy,
         "what each rank holds, optionally with the precision (zero2-bf16): " + describe_strategies(),
         may_change_on_resume());
+  field("mesh", mesh, "how the ranks share the work", may_change_on_resume());
   field("seed", seed, "seed of the sample order, of dropout and of new weights", at_least(0));
   field("device", device, "auto: CUDA if there is a GPU per rank, else the CPU", may_change_on_resume());
   field(

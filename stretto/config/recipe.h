@@ -69,6 +69,16 @@ struct DataConfig {
   bool operator==(const DataConfig&) const = default;
 };
 
+// The arrangement of the ranks of a run (strategy/mesh_shape.h).
+struct MeshConfig {
+  std::string dp = "auto";
+  int64_t tp = 1;
+
+  std::optional<int64_t> data_ranks() const;  // dp; nullopt: auto
+  void fields(settings::Fields& field);
+  bool operator==(const MeshConfig&) const = default;
+};
+
 struct TrainingConfig {
   double epochs = 3;
   std::optional<int64_t> max_steps = std::nullopt;
@@ -84,6 +94,7 @@ struct TrainingConfig {
   std::optional<double> max_grad_value = std::nullopt;
   settings::OneOf<Precision> precision = Precision::fp32;
   std::string strategy = "ddp";
+  MeshConfig mesh = {};
   int64_t seed = 42;
   settings::OneOf<DeviceChoice> device = DeviceChoice::automatic;
   std::string backend = "auto";

@@ -56,6 +56,7 @@ struct TaskKind {
   bool splits_words = false;      // texts are lists of words: tokenizer.add_prefix_space is true
   bool draws_validation = false;  // it implements data.validation_split
   bool writes_texts = false;      // it implements evaluate.samples
+  bool divides_models = false;    // it implements training.mesh.tp
   bool reads_corpora = false;     // data files may be folders that `stretto data tokenize` wrote
   // Creates the task on a rank. Empty for the bundled tasks, which need libtorch: tasks/registry.cpp creates
   // them.

@@ -13,6 +13,8 @@ TopologyRequest topology_request(const Recipe& recipe) {
   const TrainingConfig& training = recipe.training;
   return {.strategy = training.strategy,
           .dp_shard = training.dp_shard,
+          .tp = training.mesh.tp,
+          .dp = training.mesh.data_ranks(),
           .batch = {.batch_size = training.batch_size,
                     .global_batch_size = training.global_batch_size,
                     .grad_accumulation_steps = training.grad_accumulation_steps,

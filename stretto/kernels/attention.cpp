@@ -82,6 +82,7 @@ AttentionCall<T> attention_call(const AttentionResult& result, const Tensor& q, 
   call.width = q.size(2);
   call.scale = sequences.scale != 0 ? sequences.scale : 1 / std::sqrt(static_cast<double>(q.size(2)));
   call.drop = drop_of(dropout);
+  call.first_head = sequences.first_head;
   return call;
 }
 

@@ -21,6 +21,7 @@ struct AttentionSequences {
   // [keys] int64: the rows of k and v that contain the keys of the sequences; key_bounds counts these
   // entries. For the forward pass only. Undefined: key i is row i.
   Tensor key_rows = {};
+  int64_t first_head = 0;  // the number in the model of the first head of q, which selects dropout masks
 };
 
 struct AttentionResult {

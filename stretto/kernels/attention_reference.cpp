@@ -45,12 +45,12 @@ Tensor positions_of_queries(const AttentionSequences& sequences, int64_t queries
 }
 
 // [B, heads, queries, keys] keyed by sample, query place [B, queries], head and key position.
-Tensor dropout_of_weights(const Tensor& samples, const Tensor& places, int64_t heads, int64_t keys,
-                          const Dropout& dropout, at::ScalarType dtype) {
+Tensor dropout_of_weights(const AttentionSequences& sequences, const Tensor& places, int64_t heads,
+                          int64_t keys, const Dropout& dropout, at::ScalarType dtype) {
   const int64_t batch = places.size(0), queries = places.size(1);
-  const Tensor row_samples = samples.view({batch, 1}).expand({batch, queries}).reshape({-1});
-  const Tensor mask =
-      dropout_mask({row_samples, places.reshape({-1}), heads}, keys, dropout.p, dropout.key, dtype);
+  const Tensor row_samples = sequences.samples.view({batch, 1}).expand({batch, queries}).reshape({-1});
+  const Tensor mask = dropout_mask({row_samples, places.reshape({-1}), heads, sequences.first_head}, keys,
+                                   dropout.p, dropout.key, dtype);
   return mask.view({batch, queries, heads, keys}).transpose(1, 2);
 }
 
@@ -89,7 +89,7 @@ Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,
   Tensor weights = at::softmax(scores + mask, -1);
   if (dropout.p > 0) {
     const Tensor places = positions + sequences.first_places.unsqueeze(1);
-    weights = weights * dropout_of_weights(sequences.samples, places, q.size(1), keys.length, dropout, dtype);
+    weights = weights * dropout_of_weights(sequences, places, q.size(1), keys.length, dropout, dtype);
   }
   const Tensor mixed = at::matmul(weights, keys.pad(v.to(dtype))).transpose(1, 2);
   const Tensor rows = mixed.reshape({queries.batch * queries.length, q.size(1), q.size(2)});

@@ -286,5 +286,22 @@ TEST(AttentionKernel, NonFiniteValuesPropagate) {
   });
 }
 
+// Ranks that divide the heads of a model draw the masks of their heads.
+TEST_P(AttentionKernel, HeadsHaveTheMasksOfTheirNumbers) {
+  const Inputs all = make_inputs({7, 1, 19}, {7, 1, 19}, 5, 8, GetParam().dtype);
+  const Dropout dropout = {0.5, 77};
+  const auto part = [](const Tensor& x) { return x.slice(1, 2, 5).contiguous(); };
+  AttentionSequences sequences = all.sequences;
+  sequences.first_head = 2;
+  EXPECT_TRUE(at::equal(attention(part(all.q), part(all.k), part(all.v), sequences, dropout).rows,
+                        part(attention(all.q, all.k, all.v, all.sequences, dropout).rows)));
+  const auto wide = [&](const Tensor& x) { return x.to(at::kDouble); };
+  EXPECT_LT(
+      difference(
+          attention_reference(wide(part(all.q)), wide(part(all.k)), wide(part(all.v)), sequences, dropout),
+          part(attention_reference(wide(all.q), wide(all.k), wide(all.v), all.sequences, dropout))),
+      1e-12);
+}
+
 }  // namespace
 }  // namespace stretto::kernels

@@ -10,9 +10,11 @@ namespace stretto::kernels {
 // key) decides whether element `column` of a row is kept. A sample gets the same mask on any rank, in any
 // packing, at any accumulation step, and when activations are recomputed.
 struct DropoutRows {
-  Tensor samples;       // [R] int64: dataset index of the row's sample, 0 <= sample < 2^48
-  Tensor places;        // [R] int64: the row's number in its sample, < 2^32
-  int64_t streams = 1;  // rows are repeated this often with stream = 0, 1, ... < 2^16 (attention heads)
+  Tensor samples;  // [R] int64: dataset index of the row's sample, 0 <= sample < 2^48
+  Tensor places;   // [R] int64: the row's number in its sample, < 2^32
+  int64_t streams =
+      1;  // rows are repeated this often with stream = first_stream, ... < 2^16 (attention heads)
+  int64_t first_stream = 0;
 };
 
 // Probability (0: no dropout) and key of the masks.
@@ -22,7 +24,7 @@ struct Dropout {
 };
 
 // A tensor [R * streams, columns] of `dtype` on the rows' device, whose elements are 0 with probability p,
-// else 1 / (1 - p). Row r * streams + s is row r of stream s. REQUIRES: 0 < p < 1.
+// else 1 / (1 - p). Row r * streams + s is row r of stream first_stream + s. REQUIRES: 0 < p < 1.
 Tensor dropout_mask(const DropoutRows& rows, int64_t columns, double p, uint64_t key, at::ScalarType dtype);
 
 // Like dropout_mask, with ATen operators only: for other devices, and as the reference of tests.

@@ -1,13 +1,24 @@
 #include "stretto/models/blocks.h"
 
 #include "stretto/base/error.h"
+#include "stretto/base/range.h"
+#include "stretto/nn/parallel_layers.h"
 
 namespace stretto {
 namespace {
 
-std::shared_ptr<nn::Linear> add_linear(torch::nn::Module& layer, const std::string& name, int64_t in,
-                                       int64_t out) {
-  return nn::add_layer(layer, name, std::make_shared<nn::Linear>(in, out));
+// `together`: outputs, or inputs, that stay on one rank.
+std::shared_ptr<nn::Linear> add_column(torch::nn::Module& layer, const std::string& name, int64_t in,
+                                       int64_t out, const nn::TensorParallel& ranks, int64_t together = 1) {
+  return nn::add_layer(
+      layer, name,
+      std::make_shared<nn::ColumnLinear>(in, out, ranks, nn::ColumnOptions{.together = together}));
+}
+
+std::shared_ptr<nn::Linear> add_row(torch::nn::Module& layer, const std::string& name, int64_t in,
+                                    int64_t out, const nn::TensorParallel& ranks, int64_t together = 1) {
+  return nn::add_layer(layer, name,
+                       std::make_shared<nn::RowLinear>(in, out, ranks, nn::LinearOptions{}, together));
 }
 
 std::shared_ptr<nn::LayerNorm> add_norm(torch::nn::Module& layer, const std::string& name, int64_t width,
@@ -16,6 +27,13 @@ std::shared_ptr<nn::LayerNorm> add_norm(torch::nn::Module& layer, const std::str
 }
 
 }  // namespace
+
+void require_divisible_heads(int64_t heads, int64_t key_heads, const nn::TensorParallel& ranks) {
+  if (heads % ranks.size() == 0 && key_heads % ranks.size() == 0) return;
+  throw ConfigError(
+      "the model's {} attention heads, and its {} heads of keys and values, cannot be divided evenly among {} ranks; tp must divide both numbers",
+      heads, key_heads, ranks.size());
+}
 
 void require_length(const nn::PackedLayout& layout, int64_t max_length) {
   if (layout.max_length <= max_length) return;
@@ -42,11 +60,14 @@ Tensor rows_of(const Tensor& x, const nn::PackedLayout& layout, const nn::Packed
 AttentionBlock::AttentionBlock(torch::nn::Module& layer, const AttentionNames& names,
                                const AttentionOptions& options)
     : options_(options),
-      query_(add_linear(layer, names.query, options.width, options.width)),
-      key_(add_linear(layer, names.key, options.width, options.width)),
-      value_(add_linear(layer, names.value, options.width, options.width)),
-      output_(add_linear(layer, names.output, options.width, options.width)),
-      norm_(add_norm(layer, names.norm, options.width, options.norm_eps)) {}
+      head_width_(options.width / options.heads),
+      query_(add_column(layer, names.query, options.width, options.width, options.ranks, head_width_)),
+      key_(add_column(layer, names.key, options.width, options.width, options.ranks, head_width_)),
+      value_(add_column(layer, names.value, options.width, options.width, options.ranks, head_width_)),
+      output_(add_row(layer, names.output, options.width, options.width, options.ranks, head_width_)),
+      norm_(add_norm(layer, names.norm, options.width, options.norm_eps)) {
+  require_divisible_heads(options.heads, options.heads, options.ranks);
+}
 
 Tensor AttentionBlock::forward(const Tensor& x, const nn::PackedLayout& layout,
                                const nn::PackedLayout& wanted, const nn::Context& context) const {
@@ -65,19 +86,19 @@ Tensor AttentionBlock::forward_to(const Tensor& source, const Tensor& x, const n
 Tensor AttentionBlock::finish(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& x,
                               const nn::PackedLayout& layout, const nn::PackedLayout& wanted,
                               const nn::Context& context) const {
-  const int64_t heads = options_.heads, head_width = options_.width / heads;
-  const auto split_heads = [&](const Tensor& rows) { return rows.view({rows.size(0), heads, head_width}); };
-  const Tensor attended = nn::packed_attention(split_heads(q), split_heads(k), split_heads(v), wanted, layout,
-                                               options_.attention_dropout, options_.first_site, context,
-                                               {.causal = options_.causal});
+  const auto split_heads = [&](const Tensor& rows) { return rows.view({rows.size(0), -1, head_width_}); };
+  const Tensor attended = nn::packed_attention(
+      split_heads(q), split_heads(k), split_heads(v), wanted, layout, options_.attention_dropout,
+      options_.first_site, context,
+      {.causal = options_.causal, .first_head = options_.ranks.part(options_.heads).begin});
   return nn::linear_dropout_add_norm(attended, output_->map(), x, norm_->all(), options_.dropout,
                                      options_.first_site + 1, wanted, context);
 }
 
 MlpBlock::MlpBlock(torch::nn::Module& layer, const MlpNames& names, const MlpOptions& options)
     : options_(options),
-      in_(add_linear(layer, names.in, options.width, options.inner)),
-      out_(add_linear(layer, names.out, options.inner, options.width)),
+      in_(add_column(layer, names.in, options.width, options.inner, options.ranks)),
+      out_(add_row(layer, names.out, options.inner, options.width, options.ranks)),
       norm_(add_norm(layer, names.norm, options.width, options.norm_eps)) {}
 
 Tensor MlpBlock::forward(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context) const {

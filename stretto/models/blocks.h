@@ -6,6 +6,7 @@
 
 #include "stretto/nn/activation_checkpoint.h"
 #include "stretto/nn/layers.h"
+#include "stretto/nn/tensor_parallel.h"
 
 namespace stretto {
 
@@ -22,15 +23,17 @@ struct AttentionNames {
 struct AttentionOptions {
   int64_t width = 0, heads = 0;
   double norm_eps = 1e-12;
-  double dropout = 0;            // of the output
-  double attention_dropout = 0;  // of the attention weights
-  uint64_t first_site = 0;       // number of its first dropout site; it has two
-  bool causal = false;           // a token attends to itself and earlier tokens only
+  double dropout = 0;             // of the output
+  double attention_dropout = 0;   // of the attention weights
+  uint64_t first_site = 0;        // number of its first dropout site; it has two
+  bool causal = false;            // a token attends to itself and earlier tokens only
+  nn::TensorParallel ranks = {};  // among which heads are divided
 };
 
 // norm(x + dropout(output(attention(query(x), key(source), value(source))))).
 class AttentionBlock {
  public:
+  // Throws like require_divisible_heads().
   AttentionBlock(torch::nn::Module& layer, const AttentionNames& names, const AttentionOptions& options);
 
   // Self-attention: maps x [T, H], the rows of `layout`, to the rows of `wanted`, [., H]: `layout`, or its
@@ -49,6 +52,7 @@ class AttentionBlock {
                 const nn::Context& context) const;
 
   AttentionOptions options_;
+  int64_t head_width_;
   std::shared_ptr<nn::Linear> query_, key_, value_, output_;
   std::shared_ptr<nn::LayerNorm> norm_;
 };
@@ -64,6 +68,7 @@ struct MlpOptions {
   double activation_dropout = 0;  // of the activations
   uint64_t first_site = 0;  // number of its first dropout site; it has two if it drops activations, else one
   nn::Activation activation = {};
+  nn::TensorParallel ranks = {};  // among which inner columns are divided; REQUIRES: no activation_dropout
 };
 
 // norm(x + dropout(out(activation(in(x))))).
@@ -79,6 +84,9 @@ class MlpBlock {
   std::shared_ptr<nn::Linear> in_, out_;
   std::shared_ptr<nn::LayerNorm> norm_;
 };
+
+// Throws ConfigError unless `ranks` divide the heads of queries, and those of keys and values, evenly.
+void require_divisible_heads(int64_t heads, int64_t key_heads, const nn::TensorParallel& ranks);
 
 // Throws DataError if a sequence is longer than the model's `max_length` tokens.
 void require_length(const nn::PackedLayout& layout, int64_t max_length);

@@ -1,5 +1,6 @@
 #include "stretto/models/decoder.h"
 
+#include "stretto/base/range.h"
 #include "stretto/models/blocks.h"
 
 namespace stretto {
@@ -11,9 +12,9 @@ constexpr uint64_t words_site = 0;  // of dropout; those of the layers follow
 
 Decoder::Decoder(DecoderOptions options) : options_(std::move(options)) {
   const int64_t width = options_.layer.width;
-  words_ =
-      nn::add_layer(*this, options_.words,
-                    std::make_shared<nn::Embedding>(options_.vocab_size, width, /*sparse=*/!options_.tied));
+  words_ = nn::add_layer(*this, options_.words,
+                         std::make_shared<nn::VocabularyEmbedding>(options_.vocab_size, width, ranks(),
+                                                                   /*sparse=*/!options_.tied));
   if (!options_.positions.empty())
     positions_ =
         nn::add_layer(*this, options_.positions, std::make_shared<nn::Embedding>(options_.max_length, width));
@@ -26,20 +27,19 @@ Decoder::Decoder(DecoderOptions options) : options_(std::move(options)) {
   }
   norm_ = add_norm(*this, options_.norm, width, options_.layer.rms_norm, options_.layer.norm_eps);
   if (!options_.tied)
-    head_ = register_module("lm_head", std::make_shared<nn::Linear>(width, options_.vocab_size,
-                                                                    nn::LinearOptions{.bias = false}));
+    head_ = register_module("lm_head",
+                            std::make_shared<nn::ColumnLinear>(width, options_.vocab_size, ranks(),
+                                                               nn::ColumnOptions{.linear = {.bias = false}}));
 }
 
 nn::Rotation Decoder::angles(const nn::PackedLayout&, at::ScalarType) const { return {}; }
 
 Tensor Decoder::embed(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const {
   const Tensor& ids = batch.at("input_ids");
-  std::vector<nn::Lookup> lookups = {words_->lookup(ids)};
-  if (positions_) {
-    require_length(layout, options_.max_length);
-    lookups.push_back(positions_->lookup(layout.position_ids));
-  }
-  Tensor states = nn::embedding_sum(lookups, context);
+  if (positions_) require_length(layout, options_.max_length);
+  std::vector<nn::Lookup> others;
+  if (positions_) others.push_back(positions_->lookup(layout.position_ids));
+  Tensor states = words_->sum(ids, std::move(others), context);
   if (options_.padding_row >= 0) {
     const Tensor is_padding = ids.eq(options_.padding_row);
     if (is_padding.any().item<bool>()) states = at::where(is_padding.unsqueeze(1), states.detach(), states);
@@ -69,10 +69,16 @@ Tensor Decoder::forward(const Batch& batch, const nn::Context& context) const {
 }
 
 Loss Decoder::loss(const Tensor& hidden, const Tensor& labels, const nn::Context& context) const {
-  return nn::linear_cross_entropy(hidden, head(), labels, context);
+  if (!ranks().divides()) return nn::linear_cross_entropy(hidden, head(), labels, context);
+  const nn::ClassesOfRank classes = {*ranks().ranks, ranks().part(options_.vocab_size).begin,
+                                     options_.vocab_size};
+  return nn::linear_cross_entropy(hidden, head(), labels, classes, context);
 }
 
-Tensor Decoder::logits(const Tensor& rows) const { return nn::linear(rows, {head(), {}}); }
+Tensor Decoder::logits(const Tensor& rows) const {
+  const Tensor own = nn::linear(rows, {.weight = head(), .bias = {}, .outputs_over = ranks().ranks});
+  return nn::join_columns(own, options_.vocab_size, ranks());
+}
 
 const std::vector<std::string>& Decoder::labels() const {
   static const std::vector<std::string> none;

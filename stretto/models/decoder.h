@@ -8,6 +8,7 @@
 #include "stretto/models/decoder_layer.h"
 #include "stretto/models/staged.h"
 #include "stretto/models/text_model.h"
+#include "stretto/nn/parallel_layers.h"
 #include "stretto/nn/sharded.h"
 
 namespace stretto {
@@ -55,13 +56,15 @@ class Decoder : public TextModel, public Staged, public CausalDecoder {
 
  private:
   Tensor embed(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
+  const nn::TensorParallel& ranks() const { return options_.layer.ranks; }
   const Tensor& head() const { return head_ ? head_->weight : words_->weight; }
 
   DecoderOptions options_;
-  std::shared_ptr<nn::Embedding> words_, positions_;  // positions_ may be null
+  std::shared_ptr<nn::VocabularyEmbedding> words_;
+  std::shared_ptr<nn::Embedding> positions_;  // may be null
   std::vector<std::shared_ptr<nn::Sharded<DecoderLayer>>> layers_;
   std::shared_ptr<nn::Norm> norm_;
-  std::shared_ptr<nn::Linear> head_;  // null if it is tied
+  std::shared_ptr<nn::ColumnLinear> head_;  // null if it is tied
 };
 
 }  // namespace stretto

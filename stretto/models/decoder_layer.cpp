@@ -1,5 +1,9 @@
 #include "stretto/models/decoder_layer.h"
 
+#include "stretto/base/range.h"
+#include "stretto/models/blocks.h"
+#include "stretto/nn/parallel_layers.h"
+
 namespace stretto {
 
 std::shared_ptr<nn::Norm> add_norm(torch::nn::Module& root, const std::string& path, int64_t width, bool rms,
@@ -12,28 +16,47 @@ DecoderLayer::DecoderLayer(const DecoderLayerNames& names, const DecoderLayerOpt
     : options_(options) {
   const int64_t width = options.width, rows = options.heads * options.head_width,
                 key_rows = options.key_heads * options.head_width;
-  const auto linear = [&](const std::string& name, int64_t in, int64_t out, bool bias) {
+  const nn::TensorParallel& ranks = options.ranks;
+  require_divisible_heads(options.heads, options.key_heads, ranks);
+  options_.heads /= ranks.size();
+  options_.rule.first_head = ranks.part(options.heads).begin;
+  const auto linear_options = [&](bool bias) {
+    return nn::LinearOptions{.bias = bias, .transposed = options.transposed};
+  };
+  const auto column = [&](const std::string& name, int64_t out, bool bias, int64_t together,
+                          int64_t maps = 1) -> std::shared_ptr<nn::Linear> {
+    const nn::ColumnOptions column_options = {linear_options(bias), maps, together};
+    return nn::add_layer(*this, name, std::make_shared<nn::ColumnLinear>(width, out, ranks, column_options));
+  };
+  const auto row = [&](const std::string& name, int64_t in, bool bias,
+                       int64_t together) -> std::shared_ptr<nn::Linear> {
     return nn::add_layer(*this, name,
-                         std::make_shared<nn::Linear>(
-                             in, out, nn::LinearOptions{.bias = bias, .transposed = options.transposed}));
+                         std::make_shared<nn::RowLinear>(in, width, ranks, linear_options(bias), together));
   };
   attention_norm_ = add_norm(*this, names.attention_norm, width, options.rms_norm, options.norm_eps);
   if (names.key.empty()) {
-    query_ = linear(names.query, width, 3 * rows, options.query_bias);
+    query_ = column(names.query, 3 * rows, options.query_bias, options.head_width, /*maps=*/3);
   } else {
-    query_ = linear(names.query, width, rows, options.query_bias);
-    key_ = linear(names.key, width, key_rows, options.query_bias);
-    value_ = linear(names.value, width, key_rows, options.query_bias);
+    query_ = column(names.query, rows, options.query_bias, options.head_width);
+    key_ = column(names.key, key_rows, options.query_bias, options.head_width);
+    value_ = column(names.value, key_rows, options.query_bias, options.head_width);
   }
-  output_ = linear(names.output, rows, width, options.attention_output_bias);
+  output_ = row(names.output, rows, options.attention_output_bias, options.head_width);
   if (!names.query_norm.empty()) {
     query_norm_ = add_norm(*this, names.query_norm, options.head_width, /*rms=*/true, options.norm_eps);
     key_norm_ = add_norm(*this, names.key_norm, options.head_width, /*rms=*/true, options.norm_eps);
   }
   mlp_norm_ = add_norm(*this, names.mlp_norm, width, options.rms_norm, options.norm_eps);
-  in_ = linear(names.in, width, options.inner, options.mlp_bias);
-  if (!names.factor.empty()) factor_ = linear(names.factor, width, options.inner, options.mlp_bias);
-  out_ = linear(names.out, options.inner, width, options.mlp_bias);
+  in_ = column(names.in, options.inner, options.mlp_bias, 1);
+  if (!names.factor.empty()) factor_ = column(names.factor, options.inner, options.mlp_bias, 1);
+  out_ = row(names.out, options.inner, options.mlp_bias, 1);
+}
+
+// The parameters of a norm of heads, of which each rank has some.
+nn::NormParameters DecoderLayer::of_heads(const nn::Norm& norm) const {
+  nn::NormParameters all = norm.all();
+  if (options_.ranks.divides()) all.weight = nn::to_parts(all.weight, *options_.ranks.ranks);
+  return all;
 }
 
 // [T, heads * head_width] of the normalised states x.
@@ -48,7 +71,7 @@ Tensor DecoderLayer::attend(const Tensor& x, const nn::PackedLayout& layout, con
   const auto heads = [&](const Tensor& rows) { return rows.view({rows.size(0), -1, options_.head_width}); };
   const auto positioned = [&](const Tensor& rows, const std::shared_ptr<nn::Norm>& norm) {
     Tensor each = heads(rows);
-    if (norm) each = nn::norm(each.flatten(0, 1), norm->all(), context).view(each.sizes());
+    if (norm) each = nn::norm(each.flatten(0, 1), of_heads(*norm), context).view(each.sizes());
     return nn::rotate(each, rotation, context);
   };
   return nn::packed_attention(positioned(all[0], query_norm_), positioned(all[1], key_norm_), heads(all[2]),

@@ -5,6 +5,7 @@
 
 #include "stretto/nn/layers.h"
 #include "stretto/nn/rotary.h"
+#include "stretto/nn/tensor_parallel.h"
 
 namespace stretto {
 
@@ -31,15 +32,17 @@ struct DecoderLayerOptions {
        mlp_bias = false;  // of queries, keys and values; ...
   nn::Activation activation = {};
   nn::AttentionRule rule = {};
-  double dropout = 0;            // of the outputs of attention and MLP
-  double attention_dropout = 0;  // of the attention weights
-  uint64_t first_site = 0;       // number of its first dropout site; it has `sites`
+  double dropout = 0;             // of the outputs of attention and MLP
+  double attention_dropout = 0;   // of the attention weights
+  uint64_t first_site = 0;        // number of its first dropout site; it has `sites`
+  nn::TensorParallel ranks = {};  // among which heads and inner columns are divided
 };
 
 // A pre-norm transformer layer (Xiong et al. 2020), of which the layers of all decoders are variants:
 //   x += dropout(output(attention(norm(x))));  x += dropout(out(activation(in(norm(x))) * factor(norm(x))))
 class DecoderLayer : public torch::nn::Module {
  public:
+  // Throws ConfigError if heads cannot be divided evenly among the ranks.
   DecoderLayer(const DecoderLayerNames& names, const DecoderLayerOptions& options);
 
   // x [T, H], the rows of `layout` -> [T, H]. Queries and keys are rotated, if there is a rotation.
@@ -49,6 +52,7 @@ class DecoderLayer : public torch::nn::Module {
   static constexpr uint64_t sites = 3;  // dropout sites
 
  private:
+  nn::NormParameters of_heads(const nn::Norm& norm) const;
   Tensor attend(const Tensor& x, const nn::PackedLayout& layout, const nn::Rotation& rotation,
                 const nn::Context& context) const;
 

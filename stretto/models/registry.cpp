@@ -19,12 +19,13 @@ namespace {
 
 ModelType bert_type(const BertVariant& variant) {
   const HeadType sequence_classifier =
-      variant.has_pooler ? HeadType{make_bert_sequence_classifier, "classifier.weight"}
-                         : HeadType{make_layered_bert_sequence_classifier, "classifier.out_proj.weight"};
+      variant.has_pooler
+          ? HeadType{make_bert_sequence_classifier, "classifier.weight", true}
+          : HeadType{make_layered_bert_sequence_classifier, "classifier.out_proj.weight", true};
   return {.name = variant.model_type,
           .heads = {{heads::sequence_classification, sequence_classifier},
-                    {heads::token_classification, {make_bert_token_classifier, "classifier.weight"}},
-                    {heads::question_answering, {make_bert_question_answerer, "qa_outputs.weight"}},
+                    {heads::token_classification, {make_bert_token_classifier, "classifier.weight", true}},
+                    {heads::question_answering, {make_bert_question_answerer, "qa_outputs.weight", true}},
                     {heads::hidden_states, {make_bert_hidden_states}}}};
 }
 
@@ -36,8 +37,8 @@ ModelType distilbert_type() {
   };
   ModelType type{.name = "distilbert", .heads = {}};
   for (const char* head : {heads::sequence_classification, heads::token_classification})
-    type.heads[head] = {with(head), "classifier.weight"};
-  type.heads[heads::question_answering] = {with(heads::question_answering), "qa_outputs.weight"};
+    type.heads[head] = {with(head), "classifier.weight", true};
+  type.heads[heads::question_answering] = {with(heads::question_answering), "qa_outputs.weight", true};
   type.heads[heads::hidden_states] = {with(heads::hidden_states)};
   return type;
 }
@@ -48,10 +49,13 @@ ModelType bart_type() {
                      {make_bart_sequence_classifier, "classification_head.out_proj.weight"}}}};
 }
 
-ModelType gpt2_type() { return {.name = "gpt2", .heads = {{heads::causal_language_model, {make_gpt2}}}}; }
+ModelType gpt2_type() {
+  return {.name = "gpt2", .heads = {{heads::causal_language_model, {.make = make_gpt2, .divides = true}}}};
+}
 
 ModelType llama_type(const LlamaVariant& variant) {
-  return {.name = variant.model_type, .heads = {{heads::causal_language_model, {make_llama}}}};
+  return {.name = variant.model_type,
+          .heads = {{heads::causal_language_model, {.make = make_llama, .divides = true}}}};
 }
 
 ModelType sequence_tagger_type() {
@@ -78,6 +82,18 @@ std::vector<std::string> heads_of(const ModelType& type) {
   return names;
 }
 
+void require_divisible(const ModelRegistry& models, const ModelType& type, const std::string& head,
+                       const std::string& source) {
+  if (type.heads.at(head).divides) return;
+  std::vector<std::string> others;
+  for (const ModelType& other : models.entries())
+    if (std::ranges::any_of(other.heads, [](const auto& item) { return item.second.divides; }))
+      others.push_back(other.name);
+  throw ConfigError(
+      "{}: model_type: the layers of \"{}\" with this head cannot be divided among ranks (tp); those of {} can",
+      source, type.name, fmt::join(others, ", "));
+}
+
 }  // namespace
 
 const ModelRegistry& bundled_models() {
@@ -101,7 +117,10 @@ std::shared_ptr<TextModel> make_text_model(const ModelRegistry& models, const st
                                            const TextModelOptions& options) {
   const ModelType& type = model_type_of(models, config, source);
   const auto found = type.heads.find(head);
-  if (found != type.heads.end()) return found->second.make(config, source, options);
+  if (found != type.heads.end()) {
+    if (options.tensor_parallel.divides()) require_divisible(models, type, head, source);
+    return found->second.make(config, source, options);
+  }
   if (head == heads::hidden_states)
     throw ConfigError("{}: model_type: the states of \"{}\" cannot be read by another model", source,
                       type.name);

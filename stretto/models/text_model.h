@@ -14,6 +14,7 @@
 
 #include "stretto/nn/initial_values.h"
 #include "stretto/nn/packed.h"
+#include "stretto/nn/tensor_parallel.h"
 
 namespace stretto {
 
@@ -22,6 +23,7 @@ struct TextModelOptions {
   std::optional<std::vector<std::string>> labels = {};  // unset: the labels of config.json
   std::optional<double> dropout = {};  // all dropout probabilities; unset: those of config.json
   std::string layers = "-1";           // whose hidden states are computed, see model_config/layer_numbers.h
+  nn::TensorParallel tensor_parallel = {};  // the ranks among which the model is divided
 };
 
 // The limits of a model's texts.

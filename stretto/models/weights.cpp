@@ -3,6 +3,7 @@
 #include <map>
 
 #include "stretto/base/error.h"
+#include "stretto/base/tensor_layout.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/models/text_model.h"
 #include "stretto/nn/has_layout.h"

@@ -45,6 +45,7 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     context->saved_data["queries_are_last"] = sequences.queries_are_last;
     context->saved_data["window"] = sequences.window;
     context->saved_data["scale"] = sequences.scale;
+    context->saved_data["first_head"] = sequences.first_head;
     return result.rows;
   }
 
@@ -52,14 +53,15 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     const auto saved = context->get_saved_variables();
     const kernels::Dropout dropout = {context->saved_data["p"].toDouble(),
                                       static_cast<uint64_t>(context->saved_data["key"].toInt())};
-    const kernels::AttentionSequences sequences = {saved[2],
-                                                   saved[3],
-                                                   saved[4],
-                                                   saved[5],
-                                                   context->saved_data["causal"].toBool(),
-                                                   context->saved_data["queries_are_last"].toBool(),
-                                                   context->saved_data["window"].toInt(),
-                                                   context->saved_data["scale"].toDouble()};
+    kernels::AttentionSequences sequences = {saved[2],
+                                             saved[3],
+                                             saved[4],
+                                             saved[5],
+                                             context->saved_data["causal"].toBool(),
+                                             context->saved_data["queries_are_last"].toBool(),
+                                             context->saved_data["window"].toInt(),
+                                             context->saved_data["scale"].toDouble()};
+    sequences.first_head = context->saved_data["first_head"].toInt();
     const at::TensorList rows = at::TensorList(saved).slice(6);
     variable_list gradients;
     for (const Tensor& each : rows) gradients.push_back(at::empty(each.sizes(), each.options()));
@@ -85,7 +87,8 @@ kernels::AttentionSequences sequences_of(const PackedLayout& queries, const Pack
                                          const AttentionRule& rule) {
   return {queries.cu_seqlens, keys.cu_seqlens, keys.sample_of_sequence,
           keys.first_places,  rule.causal,     queries.are_last,
-          rule.window,        rule.scale};
+          rule.window,        rule.scale,      /*key_rows=*/{},
+          rule.first_head};
 }
 
 // Causal attention of rows whose sequences began in earlier passes.

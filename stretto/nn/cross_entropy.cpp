@@ -6,11 +6,13 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "stretto/base/error.h"
+#include "stretto/comm/group.h"
 #include "stretto/kernels/loop_types.h"
 #include "stretto/kernels/matmul/matmul.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/matmul.h"
 #include "stretto/nn/parameter_gradient.h"
+#include "stretto/nn/tensor_parallel.h"
 
 namespace stretto::nn {
 namespace {
@@ -58,15 +60,41 @@ double consume(const Tensor& logits, const Tensor& labels, bool differentiated, 
   return sum;
 }
 
+// The same, where the logits are those of this rank's classes. Labels are numbers of all classes. Collective.
+double consume(const Tensor& logits, const Tensor& labels, bool differentiated,
+               const ClassesOfRank& classes) {
+  const Tensor values = logits.to(kernels::computed_type(logits.scalar_type()));
+  const Tensor largest = values.amax(1, /*keepdim=*/true);
+  classes.ranks.all_reduce(largest, ReduceOp::max).wait();
+  values.sub_(largest);
+  const Tensor columns = (labels - classes.first).unsqueeze(1);
+  const Tensor here = columns.ge(0).logical_and(columns.lt(values.size(1)));
+  const Tensor column = columns.clamp(0, values.size(1) - 1);
+  const Tensor of_labels = at::where(here, values.gather(1, column), 0).squeeze(1);
+  values.exp_();
+  const Tensor sums = at::stack({values.sum(1), of_labels});
+  classes.ranks.all_reduce(sums).wait();
+  if (differentiated) {
+    values.div_(sums[0].unsqueeze(1));
+    values.scatter_add_(1, column, -here.to(values.scalar_type()));
+    if (!values.is_same(logits)) logits.copy_(values);
+  }
+  return (sums[0].log() - sums[1]).sum(at::kDouble).item<double>();
+}
+
 // Gradients are computed together with the logits, which are not kept, and are multiplied by the gradient of
 // the sum in backward.
 struct LinearCrossEntropyFunction : torch::autograd::Function<LinearCrossEntropyFunction> {
-  // Labels [N] without ignored ones; `trains`: whether x and weight need gradients.
+  // Labels [N] without ignored ones; `trains`: whether x and weight need gradients. `divided`: null if the
+  // weight has all classes; else the gradient of x is that of this rank's classes.
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& labels,
-                        std::array<bool, 2> trains, bool fast) {
+                        std::array<bool, 2> trains, bool fast, const ClassesOfRank* divided) {
     const Tensor wide_x = operand(x), wide_weight = operand(weight);
     const int64_t rows = x.size(0), classes = wide_weight.size(0);
-    const int64_t bytes = rows * classes * static_cast<int64_t>(wide_x.element_size());
+    // The ranks have equal numbers of chunks, also if their numbers of classes differ.
+    const int64_t most_classes =
+        divided == nullptr ? classes : (divided->all + divided->ranks.size() - 1) / divided->ranks.size();
+    const int64_t bytes = rows * most_classes * static_cast<int64_t>(wide_x.element_size());
     const int64_t chunks = std::max<int64_t>(1, (bytes + bytes_at_once - 1) / bytes_at_once);
     const int64_t rows_at_once = (rows + chunks - 1) / chunks;
     const Tensor memory = at::empty({rows_at_once, classes}, wide_x.options());
@@ -80,7 +108,9 @@ struct LinearCrossEntropyFunction : torch::autograd::Function<LinearCrossEntropy
       const int64_t end = std::min(rows, begin + rows_at_once);
       const Tensor some = wide_x.slice(0, begin, end), logits = memory.slice(0, 0, end - begin);
       multiply(MatmulRole::forward, logits, some, wide_weight.t());
-      sum += consume(logits, labels.slice(0, begin, end), trains_x || trains_weight, fast);
+      const Tensor wanted = labels.slice(0, begin, end);
+      sum += divided == nullptr ? consume(logits, wanted, trains_x || trains_weight, fast)
+                                : consume(logits, wanted, trains_x || trains_weight, *divided);
       if (trains_x) multiply(MatmulRole::input_gradient, grad_x.slice(0, begin, end), logits, wide_weight);
       if (trains_weight)
         multiply(MatmulRole::weight_gradient, grad_weight, logits.t(), some, /*accumulate=*/begin > 0);
@@ -94,7 +124,7 @@ struct LinearCrossEntropyFunction : torch::autograd::Function<LinearCrossEntropy
     const auto saved = context->get_saved_variables();
     const Tensor &weight = saved[0], &grad_x = saved[1], &grad_weight = saved[2];
     const double factor = outputs[0].item<double>();
-    variable_list result(5);
+    variable_list result(6);
     if (grad_x.defined()) result[0] = (factor == 1 ? grad_x : grad_x * factor).to(weight.scalar_type());
     if (!grad_weight.defined()) return result;
     if (has_gradient_buffer(weight)) {
@@ -121,6 +151,23 @@ Tensor check_labels(const char* function, const Tensor& rows, const Tensor& labe
                   labels.masked_select(wrong)[0].item<int64_t>(), classes, classes - 1);
 }
 
+// `divided`: null if the weight has all classes.
+Loss linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& labels,
+                          const ClassesOfRank* divided, const Context& context) {
+  const Tensor counts =
+      check_labels("linear_cross_entropy", x, labels, divided == nullptr ? weight.size(0) : divided->all);
+  const Tensor used = counts.nonzero().squeeze(1);
+  const bool all = used.numel() == labels.numel();
+  Tensor rows = all ? x.contiguous() : x.index_select(0, used);
+  if (divided != nullptr) rows = to_parts(rows, divided->ranks);
+  const bool graph = at::GradMode::is_enabled();
+  const Tensor sum = LinearCrossEntropyFunction::apply(
+      rows, weight, all ? labels.contiguous() : labels.index_select(0, used),
+      std::array{graph && rows.requires_grad(), graph && weight.requires_grad()}, context.fast(rows),
+      divided);
+  return {sum, static_cast<double>(used.numel())};
+}
+
 }  // namespace
 
 Loss cross_entropy(const Tensor& logits, const Tensor& labels, const Context& context) {
@@ -133,15 +180,12 @@ Loss cross_entropy(const Tensor& logits, const Tensor& labels, const Context& co
 
 Loss linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& labels,
                           const Context& context) {
-  const Tensor counts = check_labels("linear_cross_entropy", x, labels, weight.size(0));
-  const Tensor used = counts.nonzero().squeeze(1);
-  const bool all = used.numel() == labels.numel();
-  const Tensor rows = all ? x.contiguous() : x.index_select(0, used);
-  const bool graph = at::GradMode::is_enabled();
-  const Tensor sum = LinearCrossEntropyFunction::apply(
-      rows, weight, all ? labels.contiguous() : labels.index_select(0, used),
-      std::array{graph && rows.requires_grad(), graph && weight.requires_grad()}, context.fast(rows));
-  return {sum, static_cast<double>(used.numel())};
+  return linear_cross_entropy(x, weight, labels, nullptr, context);
+}
+
+Loss linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& labels,
+                          const ClassesOfRank& classes, const Context& context) {
+  return linear_cross_entropy(x, weight, labels, &classes, context);
 }
 
 }  // namespace stretto::nn

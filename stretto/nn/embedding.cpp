@@ -80,17 +80,17 @@ void check_shapes(const std::vector<Lookup>& lookups) {
   }
 }
 
-void check_ids(const Tensor& ids, const Tensor& table) {
+}  // namespace
+
+void require_ids(const Tensor& ids, int64_t rows) {
   if (!ids.device().is_cpu() || ids.numel() == 0) return;
   const auto [least, largest] = at::aminmax(ids);
   const int64_t low = least.item<int64_t>(), high = largest.item<int64_t>();
-  if (low >= 0 && high < table.size(0)) return;
+  if (low >= 0 && high < rows) return;
   throw DataError(
       "embedding: id {} is out of range for a table of {} rows; the tokenizer does not belong to the model",
-      low < 0 ? low : high, table.size(0));
+      low < 0 ? low : high, rows);
 }
-
-}  // namespace
 
 bool notifies_of_rows(const torch::autograd::Node& node, const RowHook& hook) {
   const auto* lookups = dynamic_cast<const torch::autograd::CppNode<RowSumFunction>*>(&node);
@@ -105,7 +105,7 @@ Tensor embedding_sum(const std::vector<Lookup>& lookups, const Context& context)
   bool fast = true;
   for (const auto& [given_ids, table, hook] : lookups) {
     const Tensor ids = given_ids.to(at::kLong).contiguous();
-    check_ids(ids, table);
+    require_ids(ids, table.size(0));
     if (hook != nullptr && hook->observer != nullptr) hook->observer->will_read(ids);
     hooks->hooks.push_back(hook);
     parts.push_back(ids);

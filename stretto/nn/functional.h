@@ -7,6 +7,10 @@
 #include "stretto/kernels/activation_type.h"
 #include "stretto/nn/packed.h"
 
+namespace stretto {
+class Group;
+}
+
 namespace stretto::nn {
 
 struct RowHook;
@@ -20,6 +24,10 @@ struct RowHook;
 struct Affine {
   Tensor weight, bias;
   bool transposed = false;  // weight is [in, out], as in Hugging Face's Conv1D
+  // The ranks among which the map is divided (nn/tensor_parallel.h), of which each has some of the outputs,
+  // or some of the inputs. All maps of one x have the same ranks in outputs_over.
+  Group* outputs_over = nullptr;  // the gradient of x is summed over these ranks
+  Group* inputs_over = nullptr;   // x W^T is summed over these ranks, before the bias is added
 };
 
 // y = x W^T + b. x [T, in], weight and bias of the same float type; returns [T, out]. On CPUs an fp16 matmul,
@@ -37,6 +45,10 @@ bool cpu_has_bf16();
 // Selects rows of `table` [V, H] by `ids` [T], of an integer dtype. Backward adds to the selected rows only.
 // Throws DataError for ids out of range, ShapeError.
 Tensor embedding(const Tensor& ids, const Tensor& table);
+
+// Throws DataError unless `ids`, of any shape, are in [0, rows): those of a table of that many rows. Ids on
+// other devices than CPUs are not checked.
+void require_ids(const Tensor& ids, int64_t rows);
 
 // Rows of `table` [V, H], selected by `ids` [T].
 struct Lookup {
@@ -73,9 +85,10 @@ Tensor linear_dropout_add_norm(const Tensor& x, const Affine& map, const Tensor&
 
 // The keys that a query attends to, and the scale of its scores.
 struct AttentionRule {
-  bool causal = false;  // a query attends to keys up to its own position only
-  int64_t window = 0;   // with causal: the number of keys a query attends to, up to its own; 0: all
-  double scale = 0;     // the factor of scores; 0: 1 / sqrt(D)
+  bool causal = false;     // a query attends to keys up to its own position only
+  int64_t window = 0;      // with causal: the number of keys a query attends to, up to its own; 0: all
+  double scale = 0;        // the factor of scores; 0: 1 / sqrt(D)
+  int64_t first_head = 0;  // the number in the model of the first head of q, which selects dropout masks
 };
 
 // Attention within each sequence: softmax(q k^T / sqrt(D)) v (Vaswani et al. 2017, eq. 1). q [T, heads, D]
@@ -132,5 +145,17 @@ Loss cross_entropy(const Tensor& logits, const Tensor& labels, const Context& co
 // ShapeError.
 Loss linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& labels,
                           const Context& context = {});
+
+// Some of the classes, whose rows of the weight this rank has; the others are on the other `ranks`.
+struct ClassesOfRank {
+  Group& ranks;
+  int64_t first = 0;  // the number of this rank's first class
+  int64_t all = 0;    // the number of classes
+};
+
+// linear_cross_entropy() with the classes divided among ranks: the same result on each, from the same x and
+// labels. Ranks exchange a maximum and two sums per row, but no logits. weight [classes of this rank, in].
+Loss linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& labels,
+                          const ClassesOfRank& classes, const Context& context = {});
 
 }  // namespace stretto::nn

@@ -1,6 +1,7 @@
 #include "stretto/nn/has_layout.h"
 
 #include "stretto/base/error.h"
+#include "stretto/base/tensor_layout.h"
 #include "stretto/tensor/tensor.h"
 
 namespace stretto::nn {

@@ -4,7 +4,9 @@
 
 #include <torch/nn/module.h>
 
-#include "stretto/base/tensor_layout.h"
+namespace stretto {
+struct TensorLayout;
+}
 
 namespace stretto::nn {
 

@@ -10,6 +10,7 @@
 #include "stretto/base/hash.h"
 #include "stretto/base/philox.h"
 #include "stretto/base/tensor_layout.h"
+#include "stretto/nn/has_layout.h"
 #include "stretto/nn/layers.h"
 
 namespace stretto::nn {
@@ -111,6 +112,14 @@ InitialValue InitRule::of(const torch::nn::Module& model, const std::string& par
   if (parameter.ends_with(".bias")) return {Kind::constant, 0};
   if (is_weight_of_norm(model, parameter)) return {Kind::constant, 1};
   return {Kind::normal, std, parameter == table ? padding_row : -1};
+}
+
+std::unique_ptr<InitialValues> initial_values(const torch::nn::Module& module, uint64_t seed,
+                                              const InitRule& rule) {
+  auto values = std::make_unique<InitialValues>(seed);
+  for (const auto& item : module.named_parameters())
+    values->add(item.key(), layout_of(module, item.key()).global, rule.of(module, item.key()));
+  return values;
 }
 
 void InitialValues::add(const std::string& name, std::vector<int64_t> shape, InitialValue value) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -52,5 +53,9 @@ class InitialValues : public TensorSource {
   uint64_t seed_;
   std::map<std::string, Parameter> parameters_;
 };
+
+// Random initial values of all parameters of a module, which may be divided among ranks.
+std::unique_ptr<InitialValues> initial_values(const torch::nn::Module& module, uint64_t seed,
+                                              const InitRule& rule = {});
 
 }  // namespace stretto::nn

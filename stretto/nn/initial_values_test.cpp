@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/tensor_layout.h"
 #include "stretto/nn/has_layout.h"
 #include "stretto/nn/parameter_values.h"
 

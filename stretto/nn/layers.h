@@ -22,10 +22,12 @@ struct LinearOptions {
 struct Linear : torch::nn::Module {
   Linear(int64_t in, int64_t out, const LinearOptions& options = {});
   Tensor forward(const Tensor& x) const { return nn::linear(x, map()); }  // [T, in] -> [T, out]
-  Affine map() const { return {weight, bias, transposed}; }               // for fused functions
+  // for fused functions
+  Affine map() const { return {weight, bias, transposed, outputs_over, inputs_over}; }
   bool transposed;
-  Tensor weight;  // [out, in], transposed [in, out]
-  Tensor bias;    // [out], or undefined
+  Tensor weight;                                          // [out, in], transposed [in, out]
+  Tensor bias;                                            // [out], or undefined
+  Group *outputs_over = nullptr, *inputs_over = nullptr;  // see Affine; set by parallel_layers.h
 };
 
 // A table of vectors, which are looked up by their ids.

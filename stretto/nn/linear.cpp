@@ -3,6 +3,7 @@
 #include "stretto/base/error.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/matmul.h"
+#include "stretto/nn/tensor_parallel.h"
 
 namespace stretto::nn {
 namespace {
@@ -77,11 +78,21 @@ std::vector<Tensor> linears(const Tensor& x, const std::vector<Affine>& maps) {
   for (const Affine& map : maps) {
     check_fits(x, map);
     parameters.push_back(map.weight);
-    biased.push_back(map.bias.defined());
+    const bool adds_bias = map.bias.defined() && map.inputs_over == nullptr;
+    biased.push_back(adds_bias);
     transposed.push_back(map.transposed);
-    if (map.bias.defined()) parameters.push_back(map.bias);
+    if (adds_bias) parameters.push_back(map.bias);
   }
-  return LinearsFunction::apply(x, at::TensorList(parameters), biased, transposed);
+  Group* const divided = maps.at(0).outputs_over;
+  std::vector<Tensor> results = LinearsFunction::apply(divided != nullptr ? to_parts(x, *divided) : x,
+                                                       at::TensorList(parameters), biased, transposed);
+  for (size_t map = 0; map < maps.size(); ++map) {
+    const auto& [weight, bias, is_transposed, outputs_over, inputs_over] = maps[map];
+    if (inputs_over == nullptr) continue;
+    results[map] = sum_of_parts(results[map], *inputs_over);
+    if (bias.defined()) results[map] = results[map] + bias;
+  }
+  return results;
 }
 
 }  // namespace stretto::nn

@@ -9,6 +9,7 @@
 #include "stretto/nn/functional.h"
 #include "stretto/nn/matmul.h"
 #include "stretto/nn/parameter_gradient.h"
+#include "stretto/nn/tensor_parallel.h"
 
 namespace stretto::nn {
 namespace {
@@ -189,10 +190,31 @@ kernels::Norm keyed_by(const PackedLayout& layout, double eps) {
   return norm;
 }
 
+Tensor norm_of(const Tensor& x, const NormParameters& parameters, kernels::Norm norm,
+               const Context& context) {
+  norm.eps = parameters.eps;
+  if (context.fast(x)) {
+    std::vector<Tensor> given = {parameters.weight};
+    if (parameters.bias.defined()) given.push_back(parameters.bias);
+    return NormDropoutFunction::apply(x.contiguous(), at::TensorList(given), norm);
+  }
+  norm.weight = parameters.weight;
+  norm.offset = parameters.bias;
+  return kernels::norm_rows_reference(x, norm);
+}
+
 // norm(residual + dropout(entry(x) W^T + b)); the sum itself if `parameters` has no weight.
 Tensor linear_norm(const Tensor& x, const Affine& map, const Tensor& residual,
                    const NormParameters& parameters, const Entry& entry, double p, uint64_t site,
                    const PackedLayout& layout, const Context& context) {
+  if (map.inputs_over != nullptr) {
+    const Tensor part = linear_norm(x, {map.weight, {}, map.transposed}, at::zeros_like(residual), {}, entry,
+                                    /*p=*/0, site, layout, context);
+    Tensor sum = sum_of_parts(part, *map.inputs_over);
+    if (map.bias.defined()) sum = sum + map.bias;
+    sum = residual + dropout(sum, p, site, layout, context);
+    return parameters.weight.defined() ? norm_of(sum, parameters, {}, context) : sum;
+  }
   kernels::Norm norm = keyed_by(layout, parameters.eps);
   norm.before = context.dropout(p, site);
   if (context.fast(x)) {
@@ -208,17 +230,9 @@ Tensor linear_norm(const Tensor& x, const Affine& map, const Tensor& residual,
   return kernels::norm_rows_reference(linear(inner, map), norm);
 }
 
-Tensor norm_of(const Tensor& x, const NormParameters& parameters, kernels::Norm norm,
-               const Context& context) {
-  norm.eps = parameters.eps;
-  if (context.fast(x)) {
-    std::vector<Tensor> given = {parameters.weight};
-    if (parameters.bias.defined()) given.push_back(parameters.bias);
-    return NormDropoutFunction::apply(x.contiguous(), at::TensorList(given), norm);
-  }
-  norm.weight = parameters.weight;
-  norm.offset = parameters.bias;
-  return kernels::norm_rows_reference(x, norm);
+Affine without_bias(Affine map) {
+  map.bias = Tensor();
+  return map;
 }
 
 }  // namespace
@@ -243,8 +257,8 @@ Tensor linear_dropout_add_norm(const Tensor& x, const Affine& map, const Tensor&
 Tensor mlp_dropout_add_norm(const Tensor& x, const Affine& in, Activation activation, const Affine& out,
                             const NormParameters& parameters, double p, uint64_t site,
                             const PackedLayout& layout, const Context& context) {
-  return linear_norm(linear(x, {in.weight, {}, in.transposed}), out, x, parameters, {activation, in.bias, {}},
-                     p, site, layout, context);
+  return linear_norm(linear(x, without_bias(in)), out, x, parameters, {activation, in.bias, {}}, p, site,
+                     layout, context);
 }
 
 Tensor linear_dropout_add(const Tensor& x, const Affine& map, const Tensor& residual, double p, uint64_t site,
@@ -254,7 +268,7 @@ Tensor linear_dropout_add(const Tensor& x, const Affine& map, const Tensor& resi
 
 Tensor mlp_dropout_add(const Tensor& x, const Gate& gate, const Affine& out, const Tensor& residual, double p,
                        uint64_t site, const PackedLayout& layout, const Context& context) {
-  std::vector<Affine> maps = {{gate.in.weight, {}, gate.in.transposed}};
+  std::vector<Affine> maps = {without_bias(gate.in)};
   if (gate.factor.weight.defined()) maps.push_back(gate.factor);
   const auto wide = linears(x, maps);
   const Entry entry = {gate.activation, gate.in.bias, maps.size() > 1 ? wide[1] : Tensor()};

@@ -39,7 +39,7 @@ void ElementwiseOptimizer::make_state(const Allocator& allocator) {
 }
 
 // Neighbours with the same settings become one range; the padding between them is stepped with them. Larger
-// gaps have parameters of another optimizer.
+// gaps have parameters of another optimizer, or follow a part that is shorter than those of other ranks.
 void ElementwiseOptimizer::make_ranges() {
   const bool lazy = steps_rows() && buffers().master.device().is_cpu();
   const ParameterPiece* open = nullptr;  // the first piece of the range that is being extended

@@ -29,8 +29,12 @@ Arena::Arena(std::vector<NamedParameter> parameters, const ArenaOptions& options
     : shared_parameters_(options.shared_parameters),
       gradients_are_sharded_(options.gradients == Held::sharded),
       parameters_are_sharded_(options.parameters == Held::sharded),
-      holders_(options.holders),
-      shard_holders_(options.optimizer == Held::sharded ? options.shard_holders : options.holders) {
+      copies_(options.copies),
+      copies_of_whole_(options.copies_of_whole) {
+  if (options.optimizer != Held::sharded) {
+    copies_.shard_holders = copies_.holders;
+    copies_of_whole_.shard_holders = copies_of_whole_.holders;
+  }
   if (parameters.empty())
     throw ConfigError(
         "the model has no trainable parameters: it has no parameters, or all of them are frozen");
@@ -217,7 +221,7 @@ std::vector<optim::ParameterPiece> Arena::owned_pieces() const {
                       .lr_factor = info.lr_factor,
                       .row_width = info.steps_rows ? info.tensor.size(1) : 0,
                       .is_hidden_matrix = info.is_hidden_matrix,
-                      .holders = shard_holders_});
+                      .holders = copies_of(parameter).shard_holders});
   }
   return pieces;
 }
@@ -227,7 +231,12 @@ Entry Arena::master_entry(const Parameter& parameter, std::string name) const {
   const int64_t first = master_is_sharded() ? owned_.begin : 0;
   return part_entry(std::move(name), parameter.info.layout, part.begin - parameter.begin,
                     buffers_.master.slice(0, part.begin - first, part.end - first),
-                    master_is_sharded() || shared_parameters_ ? shard_holders_ : holders_);
+                    master_is_sharded() || shared_parameters_ ? copies_of(parameter).shard_holders
+                                                              : copies_of(parameter).holders);
+}
+
+const ArenaOptions::Copies& Arena::copies_of(const Parameter& parameter) const {
+  return parameter.info.layout.cuts.empty() ? copies_of_whole_ : copies_;
 }
 
 Range Arena::master_range() const {

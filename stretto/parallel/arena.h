@@ -25,8 +25,12 @@ struct ArenaOptions {
   optim::Placement placement = optim::Placement::flat;  // the positions at which shard boundaries are allowed
   // The parameters of all ranks are in one shared memory, of which each rank writes its shard.
   bool shared_parameters = false;
-  Holders holders = {};        // the ranks that hold the same parameters
-  Holders shard_holders = {};  // the ranks among these that hold the same shard
+  // The ranks that hold the same parameters, and among these the ones that hold the same shard.
+  struct Copies {
+    Holders holders = {}, shard_holders = {};
+  };
+  Copies copies = {};
+  Copies copies_of_whole = {};  // of parameters that are not divided among ranks (TensorLayout::cuts)
 };
 
 // Allocators of the arena's buffers.
@@ -158,6 +162,7 @@ class Arena {
   void bind(Parameter& parameter, const HeldValues& held);
   void bind_parameters(const ReadParameters& read);
   Tensor grad_view(const Parameter& parameter) const;
+  const ArenaOptions::Copies& copies_of(const Parameter& parameter) const;
   void verify_data(const Parameter& parameter) const;
   void verify_grad(const Parameter& parameter) const;
 
@@ -169,7 +174,7 @@ class Arena {
   optim::Buffers buffers_;
   int64_t trainable_elements_ = 0;
   bool shared_parameters_ = false, gradients_are_sharded_ = false, parameters_are_sharded_ = false;
-  Holders holders_, shard_holders_;
+  ArenaOptions::Copies copies_, copies_of_whole_;
 };
 
 }  // namespace stretto::parallel

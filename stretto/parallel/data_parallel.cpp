@@ -3,7 +3,10 @@
 namespace stretto::parallel {
 
 DataParallel::DataParallel(const Mesh& mesh, const Sharding& sharding)
-    : all(mesh.group(Axes::sum)), shard(shards_optimizer(sharding) ? mesh.group(Axes::shard) : all) {
+    : all(mesh.group(Axes::sum)),
+      shard(shards_optimizer(sharding) ? mesh.group(Axes::shard) : all),
+      parts(mesh.group(Axis::tp)),
+      stage(mesh.group(Axes::stage)) {
   if (shards_optimizer(sharding) && mesh.size(Axis::dp_replicate) > 1)
     replicas = &mesh.group(Axis::dp_replicate);
 }

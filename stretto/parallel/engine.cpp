@@ -3,10 +3,26 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
+#include "stretto/base/hash.h"
 #include "stretto/parallel/engine_parts.h"
 #include "stretto/parallel/replicas.h"
 
 namespace stretto::parallel {
+namespace {
+
+// Throws unless parameters that are not divided are equal on the ranks among which others are. Collective.
+void compare_undivided(const EngineParts& engine) {
+  std::vector<uint64_t> checksums;
+  for (const Arena::Parameter& parameter : engine.arena.parameters())
+    if (parameter.info.layout.cuts.empty()) checksums.push_back(checksum(parameter.info.tensor));
+  if (const auto found = first_divergent_rank(engine.ranks.parts, hash64(checksums))) {
+    throw DistributedError(
+        "the parameters that are not divided differ between the ranks at positions {} and {} of tp, although both applied the same gradients; check the memory of their host",
+        found->rank, found->reference);
+  }
+}
+
+}  // namespace
 
 Engine::Engine(torch::nn::Module& module, const Mesh& mesh, const EngineOptions& options,
                std::unique_ptr<optim::Optimizer> optimizer, const TensorSource* values)
@@ -100,6 +116,7 @@ void Engine::compare_replicas() {
   const Arena& arena = engine.arena;
   engine.catch_up();
   const bool common = arena.parameters_are_shared() || arena.parameters_are_sharded();
+  if (engine.facts.is_divided) compare_undivided(engine);
   if (engine.ranks.all.size() == 1 || (common && engine.ranks.replicas == nullptr)) return;
   const Tensor values = common                      ? arena.owned_buffers().master
                         : arena.master_is_sharded() ? arena.buffers().compute

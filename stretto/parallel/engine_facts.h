@@ -23,6 +23,7 @@ struct EngineFacts {
   // equally often.
   bool passes_are_collective = false;
   bool keeps_average = false;
+  bool is_divided = false;  // parameters are divided among the ranks of Axis::tp
   int64_t trainable_elements = 0;
   int64_t elements = 0;                 // with padding, which aligns each parameter to a cache line
   std::vector<std::string> units = {};  // blocks whose parameters are gathered together; "": outside blocks

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "stretto/base/enum_names.h"
 #include "stretto/base/error.h"
 #include "stretto/comm/holders.h"
+#include "stretto/parallel/divided_weights.h"
 #include "stretto/parallel/first_values.h"
 #include "stretto/parallel/replicas.h"
 #include "stretto/tensor/file_memory.h"
@@ -15,6 +15,32 @@ namespace {
 
 bool steps_shards(const DataParallel& ranks, const Sharding& sharding) {
   return sharding.optimizer == Held::sharded && ranks.shard.size() > 1;
+}
+
+bool is_cut(const NamedParameter& parameter) { return !parameter.layout.cuts.empty(); }
+
+bool is_divided(const ModuleTensors& tensors) { return std::ranges::any_of(tensors.trainable, is_cut); }
+
+// Throws ConfigError unless a parameter that is divided among ranks can be trained.
+void check_cut(const NamedParameter& parameter, const DataParallel& ranks, const Sharding& sharding,
+               const optim::Optimizer* optimizer) {
+  for (const Cut& cut : parameter.layout.cuts) {
+    if (cut.over != Axis::tp || cut.copies > 1 || ranks.parts.size() == 1) {
+      throw ConfigError(
+          "parameter {} is cut, but not into one part for each rank of the mesh's axis tp, which has {}",
+          parameter.name, ranks.parts.size());
+    }
+  }
+  if (!can_divide_layers(sharding) && ranks.all.size() > 1) {
+    throw ConfigError(
+        "strategy {} cannot train layers that are divided among ranks (tp), such as {}; choose {}",
+        sharding.name, parameter.name, strategies_with(can_divide_layers, "or"));
+  }
+  if (optimizer != nullptr && optimizer->placement() != optim::Placement::flat) {
+    throw ConfigError(
+        "{} needs whole parameters, and {} is divided among ranks (tp); choose an optimizer whose rule is per element, such as AdamW",
+        optimizer->name(), parameter.name);
+  }
 }
 
 // Whether sparse tables are reduced by rows. With several copies of the model, whole shards are summed
@@ -30,13 +56,10 @@ ModuleTensors collect(torch::nn::Module& module, const DataParallel& ranks, cons
                       const Sharding& sharding, const optim::Optimizer* optimizer,
                       const TensorSource* values) {
   ModuleTensors tensors = collect_tensors(module, options.groups, options.min_unit_elements);
-  const bool rows = use_rows(ranks, options, sharding, optimizer);
+  const bool divided = is_divided(tensors);
+  const bool rows = !divided && use_rows(ranks, options, sharding, optimizer);
   for (NamedParameter& parameter : tensors.trainable) {
-    if (!parameter.layout.cuts.empty()) {
-      throw ConfigError(
-          "parameter {} is cut over {}; the ranks of an engine hold whole parameters, or shards of them",
-          parameter.name, name_of(parameter.layout.cuts[0].over));
-    }
+    if (is_cut(parameter)) check_cut(parameter, ranks, sharding, optimizer);
     if (!parameter.sparse) continue;
     const bool on_cpu = parameter.tensor.device().is_cpu();
     const bool keeps_idle = optimizer != nullptr && optimizer->keeps_idle_rows();
@@ -48,8 +71,9 @@ ModuleTensors collect(torch::nn::Module& module, const DataParallel& ranks, cons
     parameter.sparse = rows && on_cpu;
     parameter.steps_rows = keeps_idle || (parameter.sparse && !steps_shards(ranks, sharding));
   }
-  FirstValues(ranks.all, values).fill(tensors.frozen);
-  broadcast_tensors(ranks.all, tensors.buffers);
+  Group& copies = divided ? ranks.stage : ranks.all;
+  FirstValues(copies, values).fill(tensors.frozen);
+  broadcast_tensors(copies, tensors.buffers);
   return tensors;
 }
 
@@ -65,7 +89,7 @@ bool use_shared_parameters(const EngineOptions& options, const Sharding& shardin
 }
 
 ArenaOptions make_arena_options(const EngineOptions& options, const Sharding& sharding,
-                                const DataParallel& ranks, const optim::Optimizer* optimizer) {
+                                const DataParallel& ranks, bool divided, const optim::Optimizer* optimizer) {
   const Group& group = ranks.shard;
   if (sharding.optimizer == Held::sharded && optimizer == nullptr) {
     throw ConfigError(
@@ -80,6 +104,10 @@ ArenaOptions make_arena_options(const EngineOptions& options, const Sharding& sh
   }
   const auto of_group = [&](Held held) { return group.size() > 1 ? held : Held::replicated; };
   const bool shared = use_shared_parameters(options, sharding, group);
+  ArenaOptions::Copies copies = {.holders = comm::holders_of(ranks.all)}, of_whole = copies;
+  if (ranks.replicas != nullptr) copies.shard_holders = comm::holders_of(*ranks.replicas);
+  of_whole.shard_holders = copies.shard_holders;
+  if (divided) of_whole = {comm::holders_of(ranks.stage), comm::holders_of(ranks.parts)};
   return {.precision = options.precision,
           .optimizer = of_group(sharding.optimizer),
           .gradients = of_group(sharding.gradients),
@@ -88,8 +116,8 @@ ArenaOptions make_arena_options(const EngineOptions& options, const Sharding& sh
           .shard = group.rank(),
           .placement = optimizer != nullptr ? optimizer->placement() : optim::Placement::flat,
           .shared_parameters = shared,
-          .holders = comm::holders_of(ranks.all),
-          .shard_holders = ranks.replicas != nullptr ? comm::holders_of(*ranks.replicas) : Holders()};
+          .copies = copies,
+          .copies_of_whole = of_whole};
 }
 
 // Allocates the parameters in files.
@@ -146,10 +174,29 @@ void cast_to_compute(const NamedTensorList& tensors, at::ScalarType dtype) {
 // Sets the facts that are known before the other parts are constructed.
 EngineFacts first_facts(torch::nn::Module& module, const DataParallel& ranks, const EngineOptions& options,
                         const optim::Optimizer* optimizer, const TensorSource* values) {
-  const Sharding sharding = row_of(options);
-  return {.tensors = collect(module, ranks, options, sharding, optimizer, values),
-          .sharding = sharding,
-          .precision = options.precision};
+  EngineFacts facts;
+  facts.sharding = row_of(options);
+  facts.precision = options.precision;
+  facts.tensors = collect(module, ranks, options, facts.sharding, optimizer, values);
+  facts.is_divided = is_divided(facts.tensors);
+  return facts;
+}
+
+// Reads what this rank holds of consecutive parameters. Copies of a parameter that is not divided are on more
+// ranks.
+ReadParameters reader_of(const DataParallel& ranks, bool divided, const TensorSource* values) {
+  const FirstValues parts(ranks.all, values), whole(divided ? ranks.stage : ranks.all, values);
+  return [parts, whole](std::span<const HeldValues> held) {
+    const auto same = [&](const HeldValues& next) {
+      return is_cut(next.parameter) == is_cut(held[0].parameter);
+    };
+    while (!held.empty()) {
+      const auto end = std::ranges::find_if_not(held, same);
+      const auto alike = held.first(static_cast<size_t>(end - held.begin()));
+      (is_cut(held[0].parameter) ? parts : whole).read(alike);
+      held = held.subspan(alike.size());
+    }
+  };
 }
 
 }  // namespace
@@ -160,9 +207,9 @@ EngineParts::EngineParts(torch::nn::Module& module, const Mesh& mesh, const Engi
       ranks(mesh, find_sharding(options.strategy)),
       facts(first_facts(module, ranks, options, stepper.get(), values)),
       optimizer(std::move(stepper)),
-      arena_options(make_arena_options(options, facts.sharding, ranks, optimizer.get())),
+      arena_options(make_arena_options(options, facts.sharding, ranks, facts.is_divided, optimizer.get())),
       arena(facts.tensors.trainable, arena_options, arena_memory(options, arena_options, ranks.shard),
-            [first = FirstValues(ranks.all, values)](std::span<const HeldValues> held) { first.read(held); }),
+            reader_of(ranks, facts.is_divided, values)),
       reducer(arena, ranks.shard, reducer_options(options, arena, ranks.shard)) {
   if (arena.parameters_are_shared()) ranks.shard.barrier();  // each rank has written its shard
   if (arena.parameters_are_sharded())
@@ -239,12 +286,21 @@ void EngineParts::offload_parameters() const {
     if (buffer.defined()) leave_to_file(buffer);
 }
 
-int64_t EngineParts::least_of_shards(int64_t parameter) const {
+int64_t EngineParts::least_of_ranks(int64_t parameter, bool over_shards) const {
   constexpr int64_t none = std::numeric_limits<int64_t>::max();
   const Tensor least =
       at::scalar_tensor(parameter < 0 ? none : parameter, at::kLong).to(ranks.shard.device());
-  ranks.shard.all_reduce(least, ReduceOp::min).wait();
+  if (over_shards) ranks.shard.all_reduce(least, ReduceOp::min).wait();
+  if (facts.is_divided) ranks.parts.all_reduce(least, ReduceOp::min).wait();
   return least.item<int64_t>() == none ? -1 : least.item<int64_t>();
+}
+
+Tensor EngineParts::whole(const Arena::Parameter& parameter, const Tensor& local) const {
+  const TensorLayout& layout = parameter.info.layout;
+  if (layout.cuts.empty()) return local.view(layout.global);
+  return join_pieces(part_entry("", layout, 0, local.contiguous()).pieces, whole_region(layout.global),
+                     local.options(), ranks.parts)
+      .view(layout.global);
 }
 
 std::string EngineParts::parameter_name(int64_t parameter) const {
@@ -290,7 +346,7 @@ std::vector<int64_t> EngineParts::buffer_versions() const {
 }
 
 void EngineParts::synchronise_buffers() {
-  broadcast_tensors(ranks.all, facts.tensors.buffers);
+  broadcast_tensors(facts.is_divided ? ranks.stage : ranks.all, facts.tensors.buffers);
   synchronised_versions = buffer_versions();
 }
 

@@ -29,8 +29,12 @@ struct EngineParts {
   const ModuleTensors& tensors() const { return facts.tensors; }
   // The name of a trainable parameter by its index; "" for -1.
   std::string parameter_name(int64_t parameter) const;
-  // The lowest of the shards' parameters, by index; -1: none. Collective over the ranks of a copy.
-  int64_t least_of_shards(int64_t parameter) const;
+  // The lowest of the parameters, by index, of the ranks among which layers are divided and, if
+  // `over_shards`, of the shards; -1: none. Collective over these ranks.
+  int64_t least_of_ranks(int64_t parameter, bool over_shards) const;
+  // The global tensor of a parameter of which this rank has the elements `local`, a vector; they are viewed
+  // if they are all of it. Collective over the ranks among which it is divided.
+  Tensor whole(const Arena::Parameter& parameter, const Tensor& local) const;
   // Gathers every rank's shard of `whole` on all ranks of a copy. Collective.
   void gather_shards(const Tensor& whole) const;
   // After each rank has written its shard of the parameters: makes all of them available to the others.

@@ -14,7 +14,7 @@ void Engine::add_state(State& state, const StateNames& names) {
   for (const NamedTensorList* tensors : {&engine.tensors().frozen, &engine.tensors().buffers}) {
     for (const auto& [name, tensor] : *tensors)
       state.tensors.push_back(whole_entry(names.model + "." + name, tensor.sizes().vec(), tensor.detach(),
-                                          engine.arena_options.holders));
+                                          engine.arena_options.copies_of_whole.holders));
   }
   if (engine.optimizer != nullptr) engine.optimizer->add_state(state, names.optimizer);
 }

@@ -584,8 +584,8 @@ TEST(Engine, DivergedRanksAreNamed) {
   });
 }
 
-// The engine sums and gathers whole parameters only.
-TEST(Engine, RefusesParametersThatAreCut) {
+// A rank has one part of a parameter for each position of the mesh's axis tp.
+TEST(Engine, RefusesParametersThatAreCutOtherwiseThanByTheMesh) {
   struct Half : torch::nn::Module, nn::HasLayout {
     Half() { register_parameter("weight", at::zeros({2, 3})); }
     TensorLayout layout(const std::string&) const override {
@@ -596,8 +596,10 @@ TEST(Engine, RefusesParametersThatAreCut) {
     Half half;
     EXPECT_EQ(collect_tensors(half).trainable[0].layout.global, (std::vector<int64_t>{4, 3}));
     const Mesh mesh = mesh_of(group);
-    EXPECT_THAT([&] { Engine(half, mesh, {}, nullptr); },
-                ThrowsMessage<ConfigError>(HasSubstr("parameter weight is cut over tp")));
+    EXPECT_THAT(
+        [&] { Engine(half, mesh, {}, nullptr); },
+        ThrowsMessage<ConfigError>(HasSubstr(
+            "parameter weight is cut, but not into one part for each rank of the mesh's axis tp, which has 1")));
     half.parameters()[0].set_requires_grad(false);
     EXPECT_THAT([&] { collect_tensors(half); },
                 ThrowsMessage<ConfigError>(HasSubstr("parameter weight is frozen, and cut over tp")));

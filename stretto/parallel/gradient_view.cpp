@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "stretto/kernels/sum_of_squares.h"
 #include "stretto/parallel/engine_parts.h"
 #include "stretto/tensor/memory.h"
 
@@ -21,23 +22,34 @@ void each_aside(EngineParts& engine, const std::function<bool(size_t parameter)>
   }
 }
 
+// The sum of squares of the gradients that this rank has, where layers are divided among ranks: parameters
+// that are not divided count on the first of these ranks.
+double squares_of_first_copies(const EngineParts& engine) {
+  const Arena& arena = engine.arena;
+  double sum = 0;
+  for (const Arena::Parameter& parameter : arena.parameters()) {
+    const Range part = engine.reducer.held() & Range{parameter.begin, parameter.end};
+    if (part.size() > 0 && (!parameter.info.layout.cuts.empty() || engine.ranks.parts.rank() == 0))
+      sum += kernels::sum_of_squares(arena.gradients(part));
+  }
+  return sum;
+}
+
 }  // namespace
 
 double GradientView::norm() const {
-  double squares = engine_->reducer.sum_of_squares();
-  if (engine_->reducer.sums_to_owners()) {
-    Group& shard = engine_->ranks.shard;
-    const Tensor sum = at::scalar_tensor(squares, at::kDouble).to(shard.device());
-    shard.all_reduce(sum).wait();
-    squares = sum.item<double>();
-  }
-  return std::sqrt(squares);
+  const bool divided = engine_->facts.is_divided, to_owners = engine_->reducer.sums_to_owners();
+  const double squares = divided ? squares_of_first_copies(*engine_) : engine_->reducer.sum_of_squares();
+  if (!divided && !to_owners) return std::sqrt(squares);
+  const Tensor sum = at::scalar_tensor(squares, at::kDouble).to(engine_->ranks.shard.device());
+  if (to_owners) engine_->ranks.shard.all_reduce(sum).wait();
+  if (divided) engine_->ranks.parts.all_reduce(sum).wait();
+  return std::sqrt(sum.item<double>());
 }
 
 std::string GradientView::first_nonfinite() const {
-  int64_t first = engine_->reducer.first_nonfinite();
-  if (engine_->reducer.sums_to_owners()) first = engine_->least_of_shards(first);
-  return engine_->parameter_name(first);
+  return engine_->parameter_name(
+      engine_->least_of_ranks(engine_->reducer.first_nonfinite(), engine_->reducer.sums_to_owners()));
 }
 
 bool GradientView::own_are_finite() const { return engine_->reducer.all_finite(); }
@@ -51,10 +63,8 @@ NamedTensors GradientView::by_name(double factor) const {
   all.slice(0, own.begin, own.end).copy_(held() * factor);
   if (engine_->reducer.sums_to_owners()) engine_->gather_shards(all);
   NamedTensors named;
-  for (const Arena::Parameter& parameter : arena.parameters()) {
-    named[parameter.info.name] =
-        all.slice(0, parameter.begin, parameter.end).view(parameter.info.layout.global);
-  }
+  for (const Arena::Parameter& parameter : arena.parameters())
+    named[parameter.info.name] = engine_->whole(parameter, all.slice(0, parameter.begin, parameter.end));
   return named;
 }
 

@@ -325,13 +325,14 @@ TEST(Arena, ShardsContainAllElementsAndCutTensorsWhereAllowed) {
     std::vector<std::pair<std::string, int64_t>> owned;  // name, elements, of all shards
     for (int shard = 0; shard < 3; ++shard) {
       Net net;
-      Arena arena(collect_tensors(net).trainable, {.precision = Precision::bf16,
-                                                   .optimizer = Held::sharded,
-                                                   .shards = 3,
-                                                   .shard = shard,
-                                                   .placement = placement,
-                                                   .holders = {.set = 1, .ranks = 6},
-                                                   .shard_holders = {.set = 2, .ranks = 2}});
+      Arena arena(
+          collect_tensors(net).trainable,
+          {.precision = Precision::bf16,
+           .optimizer = Held::sharded,
+           .shards = 3,
+           .shard = shard,
+           .placement = placement,
+           .copies_of_whole = {.holders = {.set = 1, .ranks = 6}, .shard_holders = {.set = 2, .ranks = 2}}});
       EXPECT_TRUE(arena.master_is_sharded());
       EXPECT_EQ(arena.buffers().master.numel(), arena.owned().size());
       EXPECT_EQ(arena.owned_buffers().grad.numel(), arena.owned().size());

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "stretto/base/hash.h"
+#include "stretto/parallel/divided_weights.h"
 #include "stretto/parallel/engine_parts.h"
 #include "stretto/parallel/gathered_weights.h"
 #include "stretto/parallel/replicas.h"
@@ -43,6 +44,13 @@ void WeightView::at_first(const std::function<void(const ListedSource&)>& use) {
   catch_up();
   engine_->synchronise_buffers();
   const bool first = engine_->ranks.all.rank() == 0;
+  if (engine_->facts.is_divided) {
+    const bool shards = engine_->arena.shards().size() > 1;
+    if (!shards && !first) return;
+    Group& holders = shards ? engine_->ranks.stage : engine_->ranks.parts;
+    if (holders.rank() > 0) return send_pieces(engine_->arena, holders);
+    return use(DividedWeights(engine_->arena, holders, others()));
+  }
   if (!engine_->arena.master_is_sharded()) {
     if (first) use(MemorySource(named(engine_->arena.buffers().master)));
     return;
@@ -66,10 +74,8 @@ NamedTensors WeightView::others() const {
 
 NamedTensors WeightView::named(const Tensor& master) const {
   NamedTensors weights = others();
-  for (const auto& parameter : engine_->arena.parameters()) {
-    weights[parameter.info.name] =
-        master.slice(0, parameter.begin, parameter.end).view(parameter.info.layout.global);
-  }
+  for (const auto& parameter : engine_->arena.parameters())
+    weights[parameter.info.name] = engine_->whole(parameter, master.slice(0, parameter.begin, parameter.end));
   return weights;
 }
 
@@ -86,7 +92,7 @@ std::string WeightView::first_nonfinite() {
       if (!is_finite(piece.data)) first = static_cast<int64_t>(place);
     }
   }
-  if (engine_->arena.shards().size() > 1) first = engine_->least_of_shards(first);
+  first = engine_->least_of_ranks(first, engine_->arena.shards().size() > 1);
   return first < 0 ? "" : engine_->parameter_name(by_name[static_cast<size_t>(first)]);
 }
 

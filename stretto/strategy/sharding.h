@@ -40,6 +40,12 @@ inline bool is_hybrid(const Sharding& row) { return row.hybrid; }
 // Whole gradients are summed, so that the order can be the same for any number of ranks.
 inline bool sums_whole_gradients(const Sharding& row) { return !shards_gradients(row) && !is_hybrid(row); }
 
+// Layers may be divided among ranks (tensor parallelism): no rank waits for others' gradients or parameters
+// during backward, where it may wait for the parts of a layer.
+inline bool can_divide_layers(const Sharding& row) {
+  return !shards_gradients(row) && !shards_parameters(row) && !is_hybrid(row);
+}
+
 // The row of a strategy. Throws ConfigError for an unknown name.
 const Sharding& find_sharding(const std::string& strategy);
 

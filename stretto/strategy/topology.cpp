@@ -23,17 +23,36 @@ int ranks_per_host(const TopologyRequest& request, const std::vector<std::string
   return count;
 }
 
+// The ranks, or groups of tp ranks, that train on different samples.
+int data_ranks(const TopologyRequest& request, int ranks) {
+  if (ranks % request.tp != 0) {
+    throw ConfigError(
+        "{}{} ranks cannot be divided into groups of {}, the ranks of each layer; start a multiple of {} ranks (-N), or change {}",
+        request.labels.label("mesh.tp"), ranks, request.tp, request.tp, request.labels.mention("mesh.tp"));
+  }
+  if (request.dp && *request.dp * request.tp != ranks) {
+    throw ConfigError("{}dp ({}) x tp ({}) = {} ranks, but the job has {}; change either number, or omit dp",
+                      request.labels.label("mesh.dp"), *request.dp, request.tp, *request.dp * request.tp,
+                      ranks);
+  }
+  return static_cast<int>(ranks / request.tp);
+}
+
 MeshShape shape_of(const TopologyRequest& request, const std::vector<std::string>& hosts) {
   const Sharding& row = find_sharding(request.strategy);
-  const auto ranks = static_cast<int>(hosts.size());
-  if (!shards_optimizer(row)) return {.dp_replicate = ranks};
-  if (!is_hybrid(row)) return {.dp_shard = ranks};
+  const int tp = static_cast<int>(request.tp), ranks = data_ranks(request, static_cast<int>(hosts.size()));
+  if (tp > 1 && ranks > 1 && !can_divide_layers(row)) {
+    throw ConfigError("{}strategy {} cannot be combined with tp yet; choose {}",
+                      request.labels.label("mesh.tp"), row.name, strategies_with(can_divide_layers, "or"));
+  }
+  if (!shards_optimizer(row)) return {.dp_replicate = ranks, .tp = tp};
+  if (!is_hybrid(row)) return {.dp_shard = ranks, .tp = tp};
   const int64_t shard = request.dp_shard ? *request.dp_shard : ranks_per_host(request, hosts);
   if (ranks % shard != 0) {
     throw ConfigError("{}{} ranks cannot be divided into copies of {} ranks each; change either number",
                       request.labels.label("dp_shard"), ranks, shard);
   }
-  return {.dp_replicate = static_cast<int>(ranks / shard), .dp_shard = static_cast<int>(shard)};
+  return {.dp_replicate = static_cast<int>(ranks / shard), .dp_shard = static_cast<int>(shard), .tp = tp};
 }
 
 // training.deterministic sums whole gradients over all ranks in one order.

@@ -14,6 +14,8 @@ struct TopologyRequest {
   std::string strategy = "ddp";  // a row of sharding.h
   // Ranks per copy under a hybrid strategy; unset: the ranks of each host.
   std::optional<int64_t> dp_shard = std::nullopt;
+  int64_t tp = 1;                            // ranks among which each layer is divided
+  std::optional<int64_t> dp = std::nullopt;  // ranks, or groups of tp ranks, that train on different samples
   BatchRequest batch = {};
   OptionLabels labels = {};
 };
@@ -26,9 +28,9 @@ struct Topology {
 
 // The topology of a job whose rank r runs on hosts[r]: ranks with equal names can share memory. A strategy
 // that shards nothing arranges its ranks on dp_replicate, one that shards on dp_shard, and a hybrid one on
-// both. Launchers, planners and ranks that pass equal arguments get equal results. Throws ConfigError if
-// dp_shard does not divide the ranks, if it is needed because hosts differ in their number of ranks, and like
-// resolve_batch().
+// both. Launchers, planners and ranks that pass equal arguments get equal results. Throws ConfigError if tp
+// or dp_shard does not divide the ranks, if the strategy cannot be combined with tp, if dp_shard is needed
+// because hosts differ in their number of ranks, and like resolve_batch().
 Topology resolve(const TopologyRequest& request, const std::vector<std::string>& hosts);
 
 // Like above, on a mesh that the program has arranged itself; `dp_shard` is not used.

@@ -151,5 +151,34 @@ TEST(Topology, ImpossibleCopiesAreRefused) {
           "--strategy: strategy hsdp keeps one copy per host, but a has 1 ranks and b has 2; start as many on each, or set --dp_shard, the number of ranks per copy")));
 }
 
+TEST(Topology, RanksOfOneHostDivideLayers) {
+  const auto shape = [](const TopologyRequest& request, int ranks) {
+    return resolve(request, equal_hosts(1, ranks)).shape;
+  };
+  EXPECT_EQ(shape({.tp = 2}, 6), (MeshShape{.dp_replicate = 3, .tp = 2}));
+  EXPECT_EQ(shape({.tp = 2, .dp = 3}, 6), (MeshShape{.dp_replicate = 3, .tp = 2}));
+  EXPECT_EQ(shape({.strategy = "zero1", .tp = 2}, 4), (MeshShape{.dp_shard = 2, .tp = 2}));
+  for (const Sharding& row : shardings())
+    EXPECT_EQ(shape({.strategy = row.name, .dp_shard = 1, .tp = 2}, 2).size(Axis::tp), 2) << row.name;
+  EXPECT_EQ(resolve({.tp = 2, .batch = {.global_batch_size = 12}}, equal_hosts(1, 6)).batch.batch_size, 4);
+}
+
+TEST(Topology, MeshesThatDoNotFitTheRanksAreRefused) {
+  const auto refusal = [](const TopologyRequest& request, int ranks) {
+    return [=] { resolve(request, equal_hosts(1, ranks)); };
+  };
+  EXPECT_THAT(refusal({.tp = 2}, 3),
+              ThrowsMessage<ConfigError>(HasSubstr("3 ranks cannot be divided into groups of 2")));
+  EXPECT_THAT(refusal({.tp = 4}, 2), ThrowsMessage<ConfigError>(HasSubstr("groups of 4")));
+  EXPECT_THAT(refusal({.tp = 2, .dp = 4}, 4),
+              ThrowsMessage<ConfigError>(HasSubstr("dp (4) x tp (2) = 8 ranks, but the job has 4")));
+  EXPECT_THAT(refusal({.dp = 4}, 2),
+              ThrowsMessage<ConfigError>(HasSubstr("dp (4) x tp (1) = 4 ranks, but the job has 2")));
+  for (const char* strategy : {"zero2", "fsdp", "hsdp"}) {
+    EXPECT_THAT(refusal({.strategy = strategy, .tp = 2}, 4),
+                ThrowsMessage<ConfigError>(HasSubstr("cannot be combined with tp yet; choose ddp or zero1")));
+  }
+}
+
 }  // namespace
 }  // namespace stretto

@@ -34,8 +34,8 @@ Tensor score(const CausalDecoder& decoder, const Tensor& rows, const Tensor& lab
 }  // namespace
 
 CausalLanguageModel::CausalLanguageModel(const ModelConfig& config, uint64_t seed,
-                                         const ModelRegistry& models)
-    : ModelModule(config, heads::causal_language_model, {}, seed, models) {
+                                         const ModelRegistry& models, const nn::TensorParallel& ranks)
+    : ModelModule(config, heads::causal_language_model, {}, seed, models, ranks) {
   if (net().capabilities().causal_decoder == nullptr)
     throw ConfigError("the model has a head for language modelling but is not a causal decoder");
 }

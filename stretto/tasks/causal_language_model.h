@@ -10,9 +10,10 @@ namespace stretto::tasks {
 // Trains a causal decoder to predict each next token, on the packed batches of a data::BlockDataset.
 class CausalLanguageModel : public ModelModule {
  public:
-  // As ModelModule. Throws ConfigError for a model that is not a causal decoder.
+  // As ModelModule. Throws ConfigError for a model that is not a causal decoder, or that cannot be divided
+  // among `ranks`.
   CausalLanguageModel(const ModelConfig& config, uint64_t seed,
-                      const ModelRegistry& models = bundled_models());
+                      const ModelRegistry& models = bundled_models(), const nn::TensorParallel& ranks = {});
 
   // The bytes of text per token of the data that are evaluated from now on; 0: not known, and no bits per
   // byte.

@@ -111,7 +111,7 @@ class CausalLm : public FineTuning<TextSource, TextBlocks, CausalLanguageModel> 
   std::string content_hash(const TextSource& source) const override { return source.content; }
   std::unique_ptr<CausalLanguageModel> make_module(const ModuleArguments& arguments) override {
     is_test_ = arguments.is_trained;
-    return std::make_unique<CausalLanguageModel>(arguments.model, arguments.seed, models_);
+    return std::make_unique<CausalLanguageModel>(arguments.model, arguments.seed, models_, arguments.ranks);
   }
   void prepare(CausalLanguageModel& module, const std::filesystem::path& tokenizer,
                const TextSource* train) override;

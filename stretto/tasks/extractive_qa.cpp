@@ -59,8 +59,8 @@ WindowScores window_scores(std::span<const double> row) {
 }
 
 ExtractiveQa::ExtractiveQa(const ModelConfig& config, const AnswerOptions& options, uint64_t seed,
-                           const ModelRegistry& models)
-    : ModelModule(config, heads::question_answering, {}, seed, models), options_(options) {}
+                           const ModelRegistry& models, const nn::TensorParallel& ranks)
+    : ModelModule(config, heads::question_answering, {}, seed, models, ranks), options_(options) {}
 
 Loss ExtractiveQa::training_step(const Batch& batch, StepContext& context) {
   const Tensor scores = scores_by_sequence(net().forward(batch, context.forward), batch);

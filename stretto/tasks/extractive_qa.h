@@ -15,7 +15,7 @@ class ExtractiveQa : public ModelModule {
  public:
   // The arguments are those of ModelModule.
   ExtractiveQa(const ModelConfig& config, const AnswerOptions& options, uint64_t seed,
-               const ModelRegistry& models = bundled_models());
+               const ModelRegistry& models = bundled_models(), const nn::TensorParallel& ranks = {});
 
   // The questions that are evaluated from now on. Both must outlive the evaluation.
   void evaluate_on(const corpus::QuestionSet& questions, const data::QuestionDataset& dataset) {

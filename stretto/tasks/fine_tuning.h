@@ -115,9 +115,10 @@ class FineTuning : public FineTuningProgram {
   struct ModuleArguments {
     const ModelConfig& model;
     const std::vector<std::string>& labels;
-    uint64_t seed;         // of weights that the model's folder lacks
-    const Corpus* scored;  // the corpus with which predictions are compared; null: nothing is evaluated
-    bool is_trained;       // whether the model is only tested
+    uint64_t seed;             // of weights that the model's folder lacks
+    const Corpus* scored;      // the corpus with which predictions are compared; null: nothing is evaluated
+    bool is_trained;           // whether the model is only tested
+    nn::TensorParallel ranks;  // among which the model is divided
   };
 
   using FineTuningProgram::FineTuningProgram;
@@ -174,7 +175,8 @@ FitResult FineTuning<Corpus, Data, Tuned>::train(const std::vector<std::shared_p
                           .labels = files.labels,
                           .seed = static_cast<uint64_t>(recipe_.training.seed),
                           .scored = validation ? &*validation : nullptr,
-                          .is_trained = false});
+                          .is_trained = false,
+                          .ranks = {&mesh_.group(Axis::tp)}});
   });
   const TextModel& model = module->net();
   std::vector<ReadFile> read = {read_file("data.train", files.train)};
@@ -204,8 +206,12 @@ void FineTuning<Corpus, Data, Tuned>::test() {
   const text::Tokenizer tokenizer = load_tokenizer(trained_model());
   const std::vector<std::string> labels = labels_of_trained_model();
   const Corpus corpus = read_for_test(labels);
-  const std::unique_ptr<Tuned> module =
-      make_module({.model = trained, .labels = labels, .seed = 0, .scored = &corpus, .is_trained = true});
+  const std::unique_ptr<Tuned> module = make_module({.model = trained,
+                                                     .labels = labels,
+                                                     .seed = 0,
+                                                     .scored = &corpus,
+                                                     .is_trained = true,
+                                                     .ranks = {&mesh_.group(Axis::tp)}});
   check_inputs(tokenizer, module->net(), {read_file("data.test", corpus)});
   prepare(*module, trained_model(), nullptr);
   const auto dataset = make_dataset(corpus, module->net(), tokenizer, /*is_scored=*/true);

@@ -10,11 +10,12 @@
 namespace stretto {
 
 ModelModule::ModelModule(const ModelConfig& config, const std::string& head,
-                         const std::vector<std::string>& labels, uint64_t seed, const ModelRegistry& models) {
+                         const std::vector<std::string>& labels, uint64_t seed, const ModelRegistry& models,
+                         const nn::TensorParallel& ranks) {
   ModelJson read = read_model_json(config);
   original_config_ = std::move(read.json);
   model_ = model(make_text_model(models, head, original_config_, read.name,
-                                 {.labels = labels, .dropout = config.dropout}));
+                                 {.labels = labels, .dropout = config.dropout, .tensor_parallel = ranks}));
   auto random = initial_values(*model_, seed);
   if (!config.path) {
     log::info("random weights, initialised from the seed: the model is new");

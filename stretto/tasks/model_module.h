@@ -35,9 +35,9 @@ class ModelModule : public Module {
  protected:
   // Creates the model of `config` and maps the weights in its folder. Weights that the folder lacks, or all
   // if there is only a config.json, are initialised from `seed`, which is logged. `labels`: names of the
-  // classes.
+  // classes. `ranks`: those among which the model is divided.
   ModelModule(const ModelConfig& config, const std::string& head, const std::vector<std::string>& labels,
-              uint64_t seed, const ModelRegistry& models);
+              uint64_t seed, const ModelRegistry& models, const nn::TensorParallel& ranks = {});
 
  private:
   std::filesystem::path tokenizer_;

@@ -38,7 +38,7 @@ class QuestionAnswering : public FineTuning<QuestionSet, data::QuestionDataset, 
   std::string content_hash(const QuestionSet& set) const override;
   std::unique_ptr<ExtractiveQa> make_module(const ModuleArguments& arguments) override {
     return std::make_unique<ExtractiveQa>(arguments.model, answer_options(arguments.scored), arguments.seed,
-                                          models_);
+                                          models_, arguments.ranks);
   }
   std::unique_ptr<data::QuestionDataset> tokenize(const QuestionSet& set, const TextModel& model,
                                                   const text::Tokenizer& tokenizer,

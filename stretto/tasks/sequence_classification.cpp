@@ -18,8 +18,9 @@ std::vector<std::string> class_names(const std::vector<std::string>& labels) {
 
 SequenceClassification::SequenceClassification(const ModelConfig& config,
                                                const std::vector<std::string>& labels, uint64_t seed,
-                                               const ModelRegistry& models, ClassificationSettings settings)
-    : ModelModule(config, heads::sequence_classification, class_names(labels), seed, models),
+                                               const ModelRegistry& models, ClassificationSettings settings,
+                                               const nn::TensorParallel& ranks)
+    : ModelModule(config, heads::sequence_classification, class_names(labels), seed, models, ranks),
       settings_(std::move(settings)) {}
 
 Loss SequenceClassification::training_step(const Batch& batch, StepContext& context) {

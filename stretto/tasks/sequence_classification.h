@@ -14,8 +14,8 @@ class SequenceClassification : public ModelModule {
  public:
   // The arguments are those of ModelModule. `labels`: names of the classes; one for a regression.
   SequenceClassification(const ModelConfig& config, const std::vector<std::string>& labels, uint64_t seed,
-                         const ModelRegistry& models = bundled_models(),
-                         ClassificationSettings settings = {});
+                         const ModelRegistry& models = bundled_models(), ClassificationSettings settings = {},
+                         const nn::TensorParallel& ranks = {});
 
   Loss training_step(const Batch& batch, StepContext& context) override;
 

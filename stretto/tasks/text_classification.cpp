@@ -60,7 +60,7 @@ class TextClassification : public FineTuning<Table, TextDataset, SequenceClassif
     const auto& labels = arguments.labels;
     return std::make_unique<SequenceClassification>(
         arguments.model, labels, arguments.seed, models_,
-        settings(arguments.is_trained ? spelled_labels(labels) : labels));
+        settings(arguments.is_trained ? spelled_labels(labels) : labels), arguments.ranks);
   }
   void prepare(SequenceClassification& module, const std::filesystem::path&, const Table* train) override {
     if (train != nullptr) module.record_pairs(train->has_pairs);

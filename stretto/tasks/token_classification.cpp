@@ -60,7 +60,8 @@ class TokenClassification : public FineTuning<TaggedCorpus, data::TaggedDataset,
   std::string content_hash(const TaggedCorpus& corpus) const override { return corpus::content_hash(corpus); }
   StartingModel starting_model(const TaggedCorpus& train) override;
   std::unique_ptr<TokenTagging> make_module(const ModuleArguments& arguments) override {
-    return std::make_unique<TokenTagging>(arguments.model, arguments.labels, arguments.seed, models_);
+    return std::make_unique<TokenTagging>(arguments.model, arguments.labels, arguments.seed, models_,
+                                          arguments.ranks);
   }
   void prepare(TokenTagging& module, const std::filesystem::path& tokenizer,
                const TaggedCorpus* train) override;

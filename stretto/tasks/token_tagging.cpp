@@ -11,8 +11,9 @@
 namespace stretto::tasks {
 
 TokenTagging::TokenTagging(const ModelConfig& config, const std::vector<std::string>& tags, uint64_t seed,
-                           const ModelRegistry& models)
-    : ModelModule(config, heads::token_classification, tags, seed, models), labeller_(labeller_of(net())) {}
+                           const ModelRegistry& models, const nn::TensorParallel& ranks)
+    : ModelModule(config, heads::token_classification, tags, seed, models, ranks),
+      labeller_(labeller_of(net())) {}
 
 void TokenTagging::take_states(std::shared_ptr<KeptStates> of_training,
                                std::shared_ptr<KeptStates> of_evaluation) {

@@ -17,7 +17,7 @@ class TokenTagging : public ModelModule {
  public:
   // The arguments are those of ModelModule. `tags`: the classes.
   TokenTagging(const ModelConfig& config, const std::vector<std::string>& tags, uint64_t seed,
-               const ModelRegistry& models = bundled_models());
+               const ModelRegistry& models = bundled_models(), const nn::TensorParallel& ranks = {});
 
   // The weights and the denominator of losses.
   struct LossOptions {

@@ -44,7 +44,7 @@ void add_deepspeed(Mistakes& all) {
   add("dropped layers", R"({"progressive_layer_drop": {"enabled": true}})");
   add("sparse attention", R"({"sparse_attention": {"mode": "fixed"}})");
   add("autotuning", R"({"autotuning": {"enabled": true}})");
-  add("tensor parallelism", R"({"tensor_parallel": {"autotp_size": 2}})");
+  add("tensor parallelism", R"({"tensor_parallel": {"autotp_size": -2}})");
   add("GPUs that are no numbers", R"({"cuda_visible_devices": "first"})");
   add("an unknown key", R"({"gradient_cliping": 1})");
   add("a key that occurs twice", R"({"train_batch_size": 2, "train_batch_size": 3})");

@@ -43,6 +43,34 @@ class ModuleProgram : public ::testing::Test {
   TempFolder folder_;
 };
 
+// The example whose layers are divided among ranks.
+TEST_F(ModuleProgram, DividedLayersTakeTheStepsOfWholeOnes) {
+  const auto train_divided = [&](const std::string& run, int ranks, const std::string& settings) {
+    const ShellResult result = shell(
+        fmt::format("{} launch -N {} --no-pin {} {} output={} training.precision=fp64 {}", STRETTO_PROGRAM,
+                    ranks, MODULE_DIVIDED, DIVIDED_RECIPE, (folder_.path() / run).string(), settings));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return records(run);
+  };
+  const auto whole = train_divided("whole", 1, "");
+  EXPECT_GT(whole.back().at("eval_accuracy").get<double>(), 0.9);
+  for (const auto& [ranks, settings] :
+       {std::pair(2, "training.mesh.tp=2"), {4, "training.mesh.tp=2"}, {4, "training.mesh.tp=4"}}) {
+    const auto divided = train_divided("divided", ranks, fmt::format("resume=false {}", settings));
+    ASSERT_EQ(divided.size(), whole.size());
+    for (size_t i = 0; i < whole.size(); ++i) {
+      for (const char* name : {"loss", "grad_norm", "eval_accuracy"}) {
+        if (!whole[i].contains(name)) continue;
+        EXPECT_NEAR(divided[i].at(name).get<double>(), whole[i][name].get<double>(), 1e-9)
+            << name << " " << i;
+      }
+    }
+  }
+  const ShellResult refused = train("refused", 2, "training.mesh.tp=2");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("training.mesh.tp: no parameter of the module is divided among ranks"));
+}
+
 TEST_F(ModuleProgram, OneAndTwoRanksTakeTheSameStepsAndResumeBitForBit) {
   for (const int ranks : {1, 2}) {
     const ShellResult result = train(std::to_string(ranks), ranks);

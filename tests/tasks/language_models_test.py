@@ -102,6 +102,32 @@ def check_muon(stretto):
                 f"Muon under {strategy}: losses {found}, on one rank {wanted}")
 
 
+def check_divided(stretto, run):
+    """Models whose layers are divided among ranks: the losses, evaluations, written texts, tests and saved folders of whole ones."""
+    for recipe, whole in (("clm.yaml", run), ("llama.yaml", "llama-one")):
+        output = f"divided-{recipe[:-5]}"
+        stretto.run("train", recipe, "-N", 2, "--no-pin", "--tp", 2, f"output={output}", "evaluate.samples=[Anna has]")
+        wanted, found = losses_of(stretto, whole), losses_of(stretto, output)
+        require(len(found) == len(wanted) and all(math.isclose(a, b, rel_tol=1e-3) for a, b in zip(found, wanted)),
+                f"{recipe} with --tp 2: losses {found}, of whole layers {wanted}")
+        require_close("--tp 2", stretto.json(f"{output}/dev_results.json"), stretto.json(f"{whole}/dev_results.json"), 5e-3)
+        log = (stretto.folder / output / "logger_logs/training_0.log").read_text()
+        require("mesh       dp 1 x tp 2: each layer is divided among 2 ranks" in log and "Anna has" in log, log)
+        require(stretto.json(f"{output}/model/config.json") == stretto.json(f"{whole}/model/config.json"), "config.json")
+        stretto.run("test", recipe, "-N", 2, "--no-pin", "--tp", 2, f"output={output}")
+        divided = stretto.json(f"{output}/test_results.json")
+        stretto.run("test", recipe, "-N", 1, f"output={output}")
+        require_close("the saved model", divided, stretto.json(f"{output}/test_results.json"), 1e-5)
+    # Checkpoints are those of any mesh.
+    stretto.run("train", "clm.yaml", "-N", 4, "--no-pin", "--tp", 2, "output=resumed-divided", "training.steps_this_run=8")
+    stretto.train("clm.yaml", "resumed-divided", 2)
+    require(all(math.isclose(a, b, rel_tol=1e-3) for a, b in zip(losses_of(stretto, "resumed-divided"), losses_of(stretto, run))), "resuming")
+    for arguments, message in ((["-N", 3, "--tp", 2], "--set training.mesh.tp=2: training.mesh.tp: 3 ranks cannot be divided into groups of 2"),
+                               (["-N", 2, "--tp", 0], "--tp: ")):
+        stretto.require_error(message, "train", "clm.yaml", *arguments, "output=mistaken")
+    stretto.require_error("training.mesh.tp: plan measures whole models", "plan", "clm.yaml", "-N", 2, "--tp", 2, "output=mistaken")
+
+
 def check_blocks(stretto):
     """Tests each kind of blocks, a part of the training text as validation data, and limits."""
     for settings in (["causal_lm.blocks=stream"], ["causal_lm.blocks=run-clm", "causal_lm.append_eos=false", "causal_lm.keep_newlines=true"],
@@ -260,6 +286,7 @@ def main(program):
         check_section(stretto, run)
         check_mixture(stretto)
         check_muon(stretto)
+        check_divided(stretto, run)
         check_blocks(stretto)
         check_bytes(stretto)
         check_without_validation(stretto, "clm.yaml", "without")

@@ -56,6 +56,7 @@ TaskKind causal_lm_kind() {
           .max_length = usual_block,
           .draws_validation = true,
           .writes_texts = true,
+          .divides_models = true,
           .reads_corpora = true};
 }
 

@@ -36,7 +36,8 @@ TaskKind question_answering_kind() {
           .settings = settings::Settings(QuestionAnsweringConfig{}),
           .head = heads::question_answering,
           .default_monitor = [](const Recipe&) { return "f1"; },
-          .max_length = 384};
+          .max_length = 384,
+          .divides_models = true};
 }
 
 }  // namespace stretto

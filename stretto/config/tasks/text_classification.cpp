@@ -68,7 +68,8 @@ TaskKind text_classification_kind() {
           .head = heads::sequence_classification,
           .default_monitor = monitor_of_classes,
           .check = check_text_classification,
-          .draws_validation = true};
+          .draws_validation = true,
+          .divides_models = true};
 }
 
 }  // namespace stretto

@@ -70,7 +70,8 @@ TaskKind token_classification_kind() {
       .head = heads::token_classification,
       .default_monitor = [](const Recipe&) { return "f1"; },
       .new_model = new_tagger_kind(),
-      .splits_words = true};
+      .splits_words = true,
+      .divides_models = true};
 }
 
 }  // namespace stretto

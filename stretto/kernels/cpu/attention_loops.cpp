@@ -361,8 +361,8 @@ class Head {
   // kept_ = 0 or drop.scale for `rows` queries from `query` and the keys of the tile.
   void draw_dropout(int64_t query, int64_t rows, int64_t key) {
     const int64_t blocks = (tile_width(key) + 3) / 4;
-    philox_words(words_, key / 4, blocks, rows * blocks, row_counter(sample_, first_place_ + query, head_),
-                 call_.drop.key);
+    const RowCounter row = row_counter(sample_, first_place_ + query, call_.first_head + head_);
+    philox_words(words_, key / 4, blocks, rows * blocks, row, call_.drop.key);
     for (int64_t i = 0; i < rows; ++i) {
       words_to_scales(words_ + i * 4 * blocks, tile_width(key), call_.drop, kept_ + i * tile_keys);
     }

@@ -27,6 +27,7 @@ struct AttentionCall {
   int64_t window;
   bool causal, queries_are_last;  // see AttentionSequences
   Drop drop;                      // of attention weights
+  int64_t first_head;             // the number of the first head in masks
   // Given for the backward pass, which reads out and log_sum_exp; the forward pass writes these.
   bool is_backward;
   const T* grad_out;

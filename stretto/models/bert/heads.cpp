@@ -32,14 +32,14 @@ std::string current_norm_name(std::string name) {
 template <class Model>
 std::shared_ptr<TextModel> make_bert(const nlohmann::json& config, const std::string& source,
                                      const TextModelOptions& options) {
-  return nn::make_sharded<Model>(bert_config(config, source, options));
+  return nn::make_sharded<Model>(bert_config(config, source, options), options.tensor_parallel);
 }
 
 // Hugging Face's BertModel without its pooler. Layers after the last one of `layers` are not trained.
 class BertHiddenStates : public BertWithHead {
  public:
   BertHiddenStates(const BertConfig& config, std::vector<int64_t> layers)
-      : BertWithHead(config, heads::hidden_states, /*sparse_words=*/true),
+      : BertWithHead(config, heads::hidden_states, /*sparse_words=*/true, /*ranks=*/{}),
         layers_(std::move(layers)),
         shape_{std::ssize(layers_), config.hidden_size} {
     freeze_layers_after(*this, ".encoder.layer.", layers_);
@@ -58,11 +58,13 @@ class BertHiddenStates : public BertWithHead {
 
 }  // namespace
 
-BertWithHead::BertWithHead(const BertConfig& config, const std::string& head, bool sparse_words)
+BertWithHead::BertWithHead(const BertConfig& config, const std::string& head, bool sparse_words,
+                           const nn::TensorParallel& ranks)
     : config_(config), head_(head) {
   const BertVariant& variant = config.variant();
   const bool pools = head == heads::sequence_classification && variant.has_pooler;
-  bert_ = register_module(variant.encoder_name, std::make_shared<BertModel>(config, sparse_words, pools));
+  bert_ =
+      register_module(variant.encoder_name, std::make_shared<BertModel>(config, sparse_words, pools, ranks));
 }
 
 Tensor BertWithHead::head_dropout(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context,
@@ -98,8 +100,10 @@ WeightNames BertWithHead::weight_names() const {
           .is_leftover = is_leftover};
 }
 
-BertForSequenceClassification::BertForSequenceClassification(const BertConfig& config, bool sparse_words)
-    : BertWithHead(config, heads::sequence_classification, sparse_words) {
+BertForSequenceClassification::BertForSequenceClassification(const BertConfig& config,
+                                                             const nn::TensorParallel& ranks,
+                                                             bool sparse_words)
+    : BertWithHead(config, heads::sequence_classification, sparse_words, ranks) {
   classifier_ =
       register_module("classifier", std::make_shared<nn::Linear>(config.hidden_size, config.num_labels()));
 }
@@ -110,8 +114,9 @@ Tensor BertForSequenceClassification::forward(const Batch& batch, const nn::Cont
   return classifier_->forward(head_dropout(pooled, layout.first_tokens(), context));
 }
 
-BertWithLayeredClassifier::BertWithLayeredClassifier(const BertConfig& config)
-    : BertWithHead(config, heads::sequence_classification, /*sparse_words=*/true),
+BertWithLayeredClassifier::BertWithLayeredClassifier(const BertConfig& config,
+                                                     const nn::TensorParallel& ranks)
+    : BertWithHead(config, heads::sequence_classification, /*sparse_words=*/true, ranks),
       activation_(nn::activation(config.variant().head_activation)) {
   dense_ = nn::add_layer(*this, "classifier.dense",
                          std::make_shared<nn::Linear>(config.hidden_size, config.hidden_size));
@@ -126,8 +131,9 @@ Tensor BertWithLayeredClassifier::forward(const Batch& batch, const nn::Context&
   return out_->forward(head_dropout(inner, first, context));
 }
 
-BertForTokenClassification::BertForTokenClassification(const BertConfig& config)
-    : BertWithHead(config, heads::token_classification, /*sparse_words=*/true) {
+BertForTokenClassification::BertForTokenClassification(const BertConfig& config,
+                                                       const nn::TensorParallel& ranks)
+    : BertWithHead(config, heads::token_classification, /*sparse_words=*/true, ranks) {
   classifier_ =
       register_module("classifier", std::make_shared<nn::Linear>(config.hidden_size, config.num_labels()));
 }
@@ -137,8 +143,8 @@ Tensor BertForTokenClassification::forward(const Batch& batch, const nn::Context
   return classifier_->forward(head_dropout(bert_->forward(batch, layout, context), layout, context));
 }
 
-BertForQuestionAnswering::BertForQuestionAnswering(const BertConfig& config)
-    : BertWithHead(config, heads::question_answering, /*sparse_words=*/true) {
+BertForQuestionAnswering::BertForQuestionAnswering(const BertConfig& config, const nn::TensorParallel& ranks)
+    : BertWithHead(config, heads::question_answering, /*sparse_words=*/true, ranks) {
   outputs_ = register_module("qa_outputs", std::make_shared<nn::Linear>(config.hidden_size, 2));
 }
 

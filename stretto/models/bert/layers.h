@@ -4,14 +4,14 @@
 
 #include "stretto/model_config/bert.h"
 #include "stretto/models/blocks.h"
-#include "stretto/nn/layers.h"
+#include "stretto/nn/parallel_layers.h"
 
 namespace stretto {
 
 // One transformer layer. `index`: its number, which selects its dropout sites.
 class BertLayer : public torch::nn::Module {
  public:
-  BertLayer(const BertConfig& config, int64_t index);
+  BertLayer(const BertConfig& config, int64_t index, const nn::TensorParallel& ranks);
 
   // Maps x [T, H], the rows of `layout`, to the rows of `wanted`, [., H]. `wanted` is `layout`, or
   // layout.first_tokens(), which skips most of the computation.
@@ -26,7 +26,7 @@ class BertLayer : public torch::nn::Module {
 // The sum of word, position and token type embeddings, normalised.
 class BertEmbeddings : public torch::nn::Module {
  public:
-  BertEmbeddings(const BertConfig& config, bool sparse_words);
+  BertEmbeddings(const BertConfig& config, bool sparse_words, const nn::TensorParallel& ranks);
 
   // The batch's input_ids and token_type_ids [T] -> [T, H]. Throws DataError for sequences longer than the
   // model supports.
@@ -35,7 +35,8 @@ class BertEmbeddings : public torch::nn::Module {
  private:
   int64_t max_length_, first_position_;
   double dropout_;
-  std::shared_ptr<nn::Embedding> words_, positions_, token_types_;
+  std::shared_ptr<nn::VocabularyEmbedding> words_;
+  std::shared_ptr<nn::Embedding> positions_, token_types_;
   std::shared_ptr<nn::LayerNorm> norm_;
 };
 

@@ -19,7 +19,7 @@ uint64_t first_site(int64_t layer) {
 
 }  // namespace
 
-BertLayer::BertLayer(const BertConfig& config, int64_t index)
+BertLayer::BertLayer(const BertConfig& config, int64_t index, const nn::TensorParallel& ranks)
     : attention_(*this,
                  {"attention.self.query", "attention.self.key", "attention.self.value",
                   "attention.output.dense", "attention.output.LayerNorm"},
@@ -28,29 +28,32 @@ BertLayer::BertLayer(const BertConfig& config, int64_t index)
                   .norm_eps = config.layer_norm_eps,
                   .dropout = config.hidden_dropout_prob,
                   .attention_dropout = config.attention_probs_dropout_prob,
-                  .first_site = first_site(index)}),
+                  .first_site = first_site(index),
+                  .ranks = ranks}),
       mlp_(*this, {"intermediate.dense", "output.dense", "output.LayerNorm"},
            {.width = config.hidden_size,
             .inner = config.intermediate_size,
             .norm_eps = config.layer_norm_eps,
             .dropout = config.hidden_dropout_prob,
             .first_site = first_site(index) + 2,
-            .activation = nn::activation(config.hidden_act)}) {}
+            .activation = nn::activation(config.hidden_act),
+            .ranks = ranks}) {}
 
 Tensor BertLayer::forward(const Tensor& x, const nn::PackedLayout& layout, const nn::PackedLayout& wanted,
                           const nn::Context& context) const {
   return mlp_.forward(attention_.forward(x, layout, wanted, context), wanted, context);
 }
 
-BertEmbeddings::BertEmbeddings(const BertConfig& config, bool sparse_words)
+BertEmbeddings::BertEmbeddings(const BertConfig& config, bool sparse_words, const nn::TensorParallel& ranks)
     : max_length_(config.max_length()),
       first_position_(config.first_position()),
       dropout_(config.hidden_dropout_prob) {
   const int64_t width = config.embedding_size;
-  const auto table = [&](const char* name, int64_t rows, bool sparse = false) {
-    return register_module(name, std::make_shared<nn::Embedding>(rows, width, sparse));
+  const auto table = [&](const char* name, int64_t rows) {
+    return register_module(name, std::make_shared<nn::Embedding>(rows, width));
   };
-  words_ = table("word_embeddings", config.vocab_size, sparse_words);
+  words_ = register_module("word_embeddings", std::make_shared<nn::VocabularyEmbedding>(
+                                                  config.vocab_size, width, ranks, sparse_words));
   positions_ = table("position_embeddings", config.max_position_embeddings);
   token_types_ = table("token_type_embeddings", config.type_vocab_size);
   norm_ = register_module("LayerNorm", std::make_shared<nn::LayerNorm>(width, config.layer_norm_eps));
@@ -59,22 +62,25 @@ BertEmbeddings::BertEmbeddings(const BertConfig& config, bool sparse_words)
 Tensor BertEmbeddings::forward(const Batch& batch, const nn::PackedLayout& layout,
                                const nn::Context& context) const {
   require_length(layout, max_length_);
-  const Tensor summed = nn::embedding_sum(
-      {words_->lookup(batch.at("input_ids")), token_types_->lookup(batch.at("token_type_ids")),
-       positions_->lookup(first_position_ == 0 ? layout.position_ids
-                                               : layout.position_ids + first_position_)},
-      context);
+  const Tensor summed =
+      words_->sum(batch.at("input_ids"),
+                  {token_types_->lookup(batch.at("token_type_ids")),
+                   positions_->lookup(first_position_ == 0 ? layout.position_ids
+                                                           : layout.position_ids + first_position_)},
+                  context);
   return nn::norm_dropout(summed, norm_->all(), dropout_, embedding_site, layout, context);
 }
 
-BertModel::BertModel(const BertConfig& config, bool sparse_words, bool with_pooler)
-    : embeddings_(register_module("embeddings", nn::make_sharded<BertEmbeddings>(config, sparse_words))) {
+BertModel::BertModel(const BertConfig& config, bool sparse_words, bool with_pooler,
+                     const nn::TensorParallel& ranks)
+    : embeddings_(
+          register_module("embeddings", nn::make_sharded<BertEmbeddings>(config, sparse_words, ranks))) {
   if (config.embedding_size != config.hidden_size)
     projection_ = register_module("embeddings_project",
                                   std::make_shared<nn::Linear>(config.embedding_size, config.hidden_size));
   for (int64_t i = 0; i < config.num_hidden_layers; ++i) {
-    layers_.push_back(
-        nn::add_layer(*this, "encoder.layer." + std::to_string(i), nn::make_sharded<BertLayer>(config, i)));
+    layers_.push_back(nn::add_layer(*this, "encoder.layer." + std::to_string(i),
+                                    nn::make_sharded<BertLayer>(config, i, ranks)));
   }
   if (!with_pooler) return;
   pooler_ = nn::add_layer(*this, "pooler.dense",

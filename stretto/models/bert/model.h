@@ -18,7 +18,8 @@ class BertModel : public torch::nn::Module {
  public:
   // sparse_words: the word embedding table is used for lookup only (nn::Embedding). Without a pooler, pool()
   // may not be called.
-  explicit BertModel(const BertConfig& config, bool sparse_words = true, bool with_pooler = true);
+  explicit BertModel(const BertConfig& config, bool sparse_words = true, bool with_pooler = true,
+                     const nn::TensorParallel& ranks = {});
   ~BertModel() override;
 
   // The batch's input_ids and token_type_ids [T] -> hidden states [T, H]. Throws DataError for sequences
@@ -65,7 +66,8 @@ class BertWithHead : public TextModel {
   const BertConfig& config() const { return config_; }
 
  protected:
-  BertWithHead(const BertConfig& config, const std::string& head, bool sparse_words);
+  BertWithHead(const BertConfig& config, const std::string& head, bool sparse_words,
+               const nn::TensorParallel& ranks);
 
   // dropout(x) before the head, or inside it (`index` 1). x: the rows of `layout`.
   Tensor head_dropout(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context,
@@ -79,7 +81,8 @@ class BertWithHead : public TextModel {
 // Hugging Face's BertForSequenceClassification, which classifies the first token's pooled state.
 class BertForSequenceClassification : public BertWithHead {
  public:
-  explicit BertForSequenceClassification(const BertConfig& config, bool sparse_words = true);
+  explicit BertForSequenceClassification(const BertConfig& config, const nn::TensorParallel& ranks = {},
+                                         bool sparse_words = true);
   Tensor forward(const Batch& batch, const nn::Context& context) const override;
 
  private:
@@ -90,7 +93,7 @@ class BertForSequenceClassification : public BertWithHead {
 // ElectraForSequenceClassification), of the first token's state after a layer of the head.
 class BertWithLayeredClassifier : public BertWithHead {
  public:
-  explicit BertWithLayeredClassifier(const BertConfig& config);
+  explicit BertWithLayeredClassifier(const BertConfig& config, const nn::TensorParallel& ranks = {});
   Tensor forward(const Batch& batch, const nn::Context& context) const override;
 
  private:
@@ -101,7 +104,7 @@ class BertWithLayeredClassifier : public BertWithHead {
 // Hugging Face's BertForTokenClassification, which classifies each token's state.
 class BertForTokenClassification : public BertWithHead {
  public:
-  explicit BertForTokenClassification(const BertConfig& config);
+  explicit BertForTokenClassification(const BertConfig& config, const nn::TensorParallel& ranks = {});
   Tensor forward(const Batch& batch, const nn::Context& context) const override;
 
  private:
@@ -111,7 +114,7 @@ class BertForTokenClassification : public BertWithHead {
 // Hugging Face's BertForQuestionAnswering, which computes two scores for each token, without dropout.
 class BertForQuestionAnswering : public BertWithHead {
  public:
-  explicit BertForQuestionAnswering(const BertConfig& config);
+  explicit BertForQuestionAnswering(const BertConfig& config, const nn::TensorParallel& ranks = {});
   Tensor forward(const Batch& batch, const nn::Context& context) const override;
 
  private:

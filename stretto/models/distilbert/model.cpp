@@ -13,7 +13,8 @@ constexpr double distilbert_norm_eps = 1e-12;
 
 }  // namespace
 
-DistilBertLayer::DistilBertLayer(const DistilBertConfig& config, uint64_t first_site)
+DistilBertLayer::DistilBertLayer(const DistilBertConfig& config, uint64_t first_site,
+                                 const nn::TensorParallel& ranks)
     : attention_(
           *this,
           {"attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin", "sa_layer_norm"},
@@ -22,24 +23,27 @@ DistilBertLayer::DistilBertLayer(const DistilBertConfig& config, uint64_t first_
            .norm_eps = distilbert_norm_eps,
            .dropout = 0,
            .attention_dropout = config.attention_dropout,
-           .first_site = first_site}),
+           .first_site = first_site,
+           .ranks = ranks}),
       mlp_(*this, {"ffn.lin1", "ffn.lin2", "output_layer_norm"},
            {.width = config.dim,
             .inner = config.hidden_dim,
             .norm_eps = distilbert_norm_eps,
             .dropout = config.dropout,
             .first_site = first_site + 2,
-            .activation = nn::activation(config.activation)}) {}
+            .activation = nn::activation(config.activation),
+            .ranks = ranks}) {}
 
 Tensor DistilBertLayer::forward(const Tensor& x, const nn::PackedLayout& layout,
                                 const nn::PackedLayout& wanted, const nn::Context& context) const {
   return mlp_.forward(attention_.forward(x, layout, wanted, context), wanted, context);
 }
 
-DistilBertEmbeddings::DistilBertEmbeddings(const DistilBertConfig& config)
+DistilBertEmbeddings::DistilBertEmbeddings(const DistilBertConfig& config, const nn::TensorParallel& ranks)
     : max_length_(config.max_position_embeddings), dropout_(config.dropout) {
   words_ = register_module("word_embeddings",
-                           std::make_shared<nn::Embedding>(config.vocab_size, config.dim, /*sparse=*/true));
+                           std::make_shared<nn::VocabularyEmbedding>(config.vocab_size, config.dim, ranks,
+                                                                     /*sparse=*/true));
   positions_ = register_module("position_embeddings",
                                std::make_shared<nn::Embedding>(config.max_position_embeddings, config.dim));
   norm_ = register_module("LayerNorm", std::make_shared<nn::LayerNorm>(config.dim, distilbert_norm_eps));
@@ -48,17 +52,17 @@ DistilBertEmbeddings::DistilBertEmbeddings(const DistilBertConfig& config)
 Tensor DistilBertEmbeddings::forward(const Batch& batch, const nn::PackedLayout& layout,
                                      const nn::Context& context) const {
   require_length(layout, max_length_);
-  const Tensor summed = nn::embedding_sum(
-      {words_->lookup(batch.at("input_ids")), positions_->lookup(layout.position_ids)}, context);
+  const Tensor summed =
+      words_->sum(batch.at("input_ids"), {positions_->lookup(layout.position_ids)}, context);
   return nn::norm_dropout(summed, norm_->all(), dropout_, /*site=*/0, layout, context);
 }
 
-DistilBertModel::DistilBertModel(const DistilBertConfig& config)
-    : embeddings_(register_module("embeddings", nn::make_sharded<DistilBertEmbeddings>(config))) {
+DistilBertModel::DistilBertModel(const DistilBertConfig& config, const nn::TensorParallel& ranks)
+    : embeddings_(register_module("embeddings", nn::make_sharded<DistilBertEmbeddings>(config, ranks))) {
   uint64_t site = 1;
   for (int64_t i = 0; i < config.n_layers; ++i, site += DistilBertLayer::sites) {
     layers_.push_back(nn::add_layer(*this, "transformer.layer." + std::to_string(i),
-                                    nn::make_sharded<DistilBertLayer>(config, site)));
+                                    nn::make_sharded<DistilBertLayer>(config, site, ranks)));
   }
 }
 
@@ -88,9 +92,9 @@ Tensor DistilBertModel::forward_layers(const Batch& batch, const nn::PackedLayou
 }
 
 DistilBertWithHead::DistilBertWithHead(const DistilBertConfig& config, const std::string& head,
-                                       std::vector<int64_t> layers)
+                                       std::vector<int64_t> layers, const nn::TensorParallel& ranks)
     : config_(config), head_(head), layers_(std::move(layers)), shape_{std::ssize(layers_), config.dim} {
-  encoder_ = register_module("distilbert", std::make_shared<DistilBertModel>(config));
+  encoder_ = register_module("distilbert", std::make_shared<DistilBertModel>(config, ranks));
   if (head == heads::hidden_states) {
     freeze_layers_after(*this, ".transformer.layer.", layers_);
     return;
@@ -143,7 +147,7 @@ std::shared_ptr<TextModel> make_distilbert(const std::string& head, const nlohma
   if (options.dropout) distilbert.set_dropout(*options.dropout);
   std::vector<int64_t> layers;
   if (head == heads::hidden_states) layers = layer_numbers(options.layers, distilbert.n_layers, source);
-  return nn::make_sharded<DistilBertWithHead>(distilbert, head, std::move(layers));
+  return nn::make_sharded<DistilBertWithHead>(distilbert, head, std::move(layers), options.tensor_parallel);
 }
 
 }  // namespace stretto

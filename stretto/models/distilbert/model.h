@@ -6,13 +6,14 @@
 #include "stretto/model_config/distilbert.h"
 #include "stretto/models/blocks.h"
 #include "stretto/models/text_model.h"
+#include "stretto/nn/parallel_layers.h"
 #include "stretto/nn/sharded.h"
 
 namespace stretto {
 
 class DistilBertLayer : public torch::nn::Module {
  public:
-  DistilBertLayer(const DistilBertConfig& config, uint64_t first_site);
+  DistilBertLayer(const DistilBertConfig& config, uint64_t first_site, const nn::TensorParallel& ranks);
 
   // Maps x [T, H], the rows of `layout`, to the rows of `wanted`, [., H]: `layout`, or layout.first_tokens().
   Tensor forward(const Tensor& x, const nn::PackedLayout& layout, const nn::PackedLayout& wanted,
@@ -28,7 +29,7 @@ class DistilBertLayer : public torch::nn::Module {
 // The sum of word and position embeddings, normalised.
 class DistilBertEmbeddings : public torch::nn::Module {
  public:
-  explicit DistilBertEmbeddings(const DistilBertConfig& config);
+  DistilBertEmbeddings(const DistilBertConfig& config, const nn::TensorParallel& ranks);
 
   // The batch's input_ids [T] -> [T, H]. Throws DataError for sequences longer than the model supports.
   Tensor forward(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
@@ -36,14 +37,15 @@ class DistilBertEmbeddings : public torch::nn::Module {
  private:
   int64_t max_length_;
   double dropout_;
-  std::shared_ptr<nn::Embedding> words_, positions_;
+  std::shared_ptr<nn::VocabularyEmbedding> words_;
+  std::shared_ptr<nn::Embedding> positions_;
   std::shared_ptr<nn::LayerNorm> norm_;
 };
 
 // Parameter names are those of Hugging Face's DistilBertModel.
 class DistilBertModel : public torch::nn::Module {
  public:
-  explicit DistilBertModel(const DistilBertConfig& config);
+  DistilBertModel(const DistilBertConfig& config, const nn::TensorParallel& ranks);
 
   // Maps the batch's input_ids [T] to the rows of `wanted` of the last layer, [., H]: `layout`, or
   // layout.first_tokens().
@@ -68,7 +70,7 @@ class DistilBertWithHead : public TextModel {
  public:
   // `layers`: of hidden_states.
   DistilBertWithHead(const DistilBertConfig& config, const std::string& head,
-                     std::vector<int64_t> layers = {});
+                     std::vector<int64_t> layers = {}, const nn::TensorParallel& ranks = {});
 
   Tensor forward(const Batch& batch, const nn::Context& context) const override;
   nn::InitialValue initial_value(const std::string& parameter) const override;

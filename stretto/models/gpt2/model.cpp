@@ -7,7 +7,7 @@
 namespace stretto {
 namespace {
 
-DecoderOptions decoder_options(const Gpt2Config& config) {
+DecoderOptions decoder_options(const Gpt2Config& config, const nn::TensorParallel& ranks) {
   DecoderOptions options = {.words = "transformer.wte",
                             .positions = "transformer.wpe",
                             .layers = "transformer.h",
@@ -35,7 +35,8 @@ DecoderOptions decoder_options(const Gpt2Config& config) {
                                       .mlp_bias = true,
                                       .activation = nn::activation(config.activation_function),
                                       .dropout = config.resid_pdrop,
-                                      .attention_dropout = config.attn_pdrop}};
+                                      .attention_dropout = config.attn_pdrop,
+                                      .ranks = ranks}};
   for (int64_t i = 0; i < config.n_layer; ++i)
     options.rules.push_back({.causal = true, .scale = config.score_scale(i)});
   return options;
@@ -43,7 +44,8 @@ DecoderOptions decoder_options(const Gpt2Config& config) {
 
 }  // namespace
 
-Gpt2::Gpt2(const Gpt2Config& config) : Decoder(decoder_options(config)), config_(config) {}
+Gpt2::Gpt2(const Gpt2Config& config, const nn::TensorParallel& ranks)
+    : Decoder(decoder_options(config, ranks)), config_(config) {}
 
 nn::InitialValue Gpt2::initial_value(const std::string& parameter) const {
   double std = config_.initializer_range;
@@ -66,7 +68,7 @@ std::shared_ptr<TextModel> make_gpt2(const nlohmann::json& config, const std::st
                                      const TextModelOptions& options) {
   Gpt2Config gpt2 = Gpt2Config::from_json(config, source);
   if (options.dropout) gpt2.set_dropout(*options.dropout);
-  return std::make_shared<Gpt2>(gpt2);
+  return std::make_shared<Gpt2>(gpt2, options.tensor_parallel);
 }
 
 }  // namespace stretto

@@ -8,7 +8,8 @@ namespace stretto {
 // Hugging Face's GPT2LMHeadModel.
 class Gpt2 : public Decoder {
  public:
-  explicit Gpt2(const Gpt2Config& config);
+  // Throws ConfigError if the model cannot be divided among `ranks`.
+  explicit Gpt2(const Gpt2Config& config, const nn::TensorParallel& ranks = {});
 
   // Hugging Face's values: normal(0, initializer_range), with a standard deviation divided by sqrt(2 *
   // n_layer) for maps that are added to the states; biases are zero, weights of norms one.

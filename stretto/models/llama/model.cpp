@@ -5,7 +5,7 @@
 namespace stretto {
 namespace {
 
-DecoderOptions decoder_options(const LlamaConfig& config) {
+DecoderOptions decoder_options(const LlamaConfig& config, const nn::TensorParallel& ranks) {
   DecoderOptions options = {.words = "model.embed_tokens",
                             .positions = "",
                             .layers = "model.layers",
@@ -35,7 +35,8 @@ DecoderOptions decoder_options(const LlamaConfig& config) {
                                       .attention_output_bias = config.attention_bias,
                                       .mlp_bias = config.mlp_bias,
                                       .activation = nn::activation(config.hidden_act),
-                                      .attention_dropout = config.attention_dropout}};
+                                      .attention_dropout = config.attention_dropout,
+                                      .ranks = ranks}};
   if (config.variant().head_norms) {
     options.layer_names.query_norm = "self_attn.q_norm";
     options.layer_names.key_norm = "self_attn.k_norm";
@@ -52,8 +53,8 @@ DecoderOptions decoder_options(const LlamaConfig& config) {
 
 }  // namespace
 
-Llama::Llama(const LlamaConfig& config)
-    : Decoder(decoder_options(config)),
+Llama::Llama(const LlamaConfig& config, const nn::TensorParallel& ranks)
+    : Decoder(decoder_options(config, ranks)),
       config_(config),
       rope_(config.rope, config.rope.width(config.head_dim)) {}
 
@@ -78,7 +79,7 @@ std::shared_ptr<TextModel> make_llama(const nlohmann::json& config, const std::s
                                       const TextModelOptions& options) {
   LlamaConfig llama = LlamaConfig::from_json(config, source);
   if (options.dropout) llama.set_dropout(*options.dropout);
-  return std::make_shared<Llama>(llama);
+  return std::make_shared<Llama>(llama, options.tensor_parallel);
 }
 
 }  // namespace stretto

@@ -9,7 +9,8 @@ namespace stretto {
 // Hugging Face's LlamaForCausalLM and its variants.
 class Llama : public Decoder {
  public:
-  explicit Llama(const LlamaConfig& config);
+  // Throws ConfigError if the model cannot be divided among `ranks`.
+  explicit Llama(const LlamaConfig& config, const nn::TensorParallel& ranks = {});
 
   // Hugging Face's values: normal(0, initializer_range); biases and the padding row are zero, weights of
   // norms one.

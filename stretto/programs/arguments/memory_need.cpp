@@ -1,5 +1,8 @@
 #include "stretto/programs/arguments/memory_need.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
 #include "stretto/config/model_json.h"
@@ -35,8 +38,11 @@ std::optional<ModelOutline> outline_of(const Recipe& recipe) {
 ModelSizes sizes_of(const ModelOutline& model, const Recipe& recipe) {
   const auto trainable = model.trainable_elements();
   const int64_t state = optim::optimizers().at(recipe.optimizer.type, "optimizer.type").state_tensors;
-  return {.units = model.trainable_blocks(),
-          .optimizer_bytes = state * trainable * bytes_of(recipe.training.precision).master,
+  const int64_t tp = recipe.training.mesh.tp;  // of which each has at least this share of each block
+  std::vector<int64_t> units = model.trainable_blocks();
+  for (int64_t& unit : units) unit /= tp;
+  return {.units = std::move(units),
+          .optimizer_bytes = state * trainable * bytes_of(recipe.training.precision).master / tp,
           .optimizer_in_files = recipe.training.offload_optimizer.has_value(),
           .parameters_in_files = recipe.training.offload_parameters.has_value()};
 }
@@ -46,11 +52,13 @@ double model_bytes(const Recipe& recipe, Verb verb, const JobShape& job) {
   const auto model = outline_of(recipe);
   if (!model) return 0;
   const ElementBytes element = bytes_of(recipe.training.precision);
-  if (verb == Verb::test) return static_cast<double>(model->elements() * element.master);
+  if (verb == Verb::test)
+    return static_cast<double>(model->elements() * element.master / recipe.training.mesh.tp);
   if (recipe.training.device == DeviceChoice::cuda) return 0;  // in device memory
   const int64_t frozen = (model->elements() - model->trainable_elements()) *
                          (element.compute > 0 ? element.compute : element.master);
   JobShape shape = job;
+  shape.ranks = std::max<int>(1, static_cast<int>(job.ranks / recipe.training.mesh.tp));
   shape.shard_ranks = static_cast<int>(recipe.training.dp_shard.value_or(0));
   shape.shared_parameters = recipe.training.shared_parameters == SharedParameters::automatic;
   const MemoryForecast forecast = forecast_memory(

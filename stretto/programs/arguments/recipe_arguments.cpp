@@ -112,6 +112,10 @@ void add_recipe_arguments(CLI::App& verb, RecipeArguments& arguments) {
   verb.add_option("--strat,--strategy", arguments.strategy, "Short for --set training.strategy=NAME")
       ->type_name("NAME")
       ->check(a_name);
+  verb.add_option("--tp", arguments.tp,
+                  "Number of ranks among which each layer is divided: short for --set training.mesh.tp=N")
+      ->type_name("N")
+      ->check(whole_number_from(1, 1'000'000));
   add_foreign_arguments(verb, arguments.files);
   verb.add_option("--hps", arguments.files.hps,
                   "Settings from the hps_config.yaml of AcceleratorModule (accmt)")
@@ -152,6 +156,7 @@ Recipe load_checked(const RecipeArguments& arguments, Verb verb) {
   }
   std::vector<std::string> overrides = arguments.overrides;
   if (!arguments.strategy.empty()) overrides.push_back("training.strategy=" + arguments.strategy);
+  if (arguments.tp > 0) overrides.push_back(fmt::format("training.mesh.tp={}", arguments.tp));
   if (arguments.allow_nonfinite) overrides.emplace_back("checkpoint.allow_nonfinite=true");
   Recipe recipe = load_with_flags(arguments, std::move(overrides), verb);
   if (verb == Verb::train) resolve_evaluation(recipe);

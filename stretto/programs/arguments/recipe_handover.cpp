@@ -15,7 +15,7 @@ nlohmann::json describe(const RecipeArguments& arguments) {
   const compat::ForeignFiles& files = arguments.files;
   return {arguments.recipe.string(), arguments.overrides,       arguments.strategy,
           files.deepspeed.string(),  files.accelerate.string(), files.parameters.string(),
-          files.hps.string(),        arguments.allow_nonfinite};
+          files.hps.string(),        arguments.allow_nonfinite, arguments.tp};
 }
 
 // Reads the recipe from stretto's launcher; nullopt if there is none, or if it belongs to another command

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/config/topology_request.h"
 #include "stretto/launch/launch.h"
@@ -18,6 +19,10 @@ namespace {
 int plan(arguments::PlanArguments& arguments) {
   arguments::apply_foreign_launch(arguments.recipe);
   const Recipe recipe = arguments::load_checked(arguments.recipe, Verb::train);
+  if (recipe.training.mesh.tp > 1) {
+    throw ConfigError("{}: plan measures whole models, on one rank; remove this, or profile the run instead",
+                      recipe.origins.label("training.mesh.tp"));
+  }
   launch::LaunchOptions options{
       .command = rank_command(), .log_folder = recipe.output / "plan", .own_program = true};
   arguments::LaunchArguments measuring = arguments.recipe.launch;

@@ -33,8 +33,9 @@ int64_t total_steps(const Recipe& recipe, const PlotLrArguments& arguments) {
         "{}: the length of the run follows from its data; give the number of training samples: --samples N, or set training.max_steps",
         arguments.recipe.string());
   }
+  const int64_t tp = std::min(training.mesh.tp, arguments.ranks);
   const int64_t batch =
-      resolve(topology_request(recipe), MeshShape{.dp_shard = static_cast<int>(arguments.ranks)})
+      resolve(topology_request(recipe), MeshShape{.dp_shard = static_cast<int>(arguments.ranks / tp)})
           .batch.global_batch_size;
   if (batch == 0) {
     throw ConfigError(

@@ -256,6 +256,11 @@ TEST_F(AddedTask, HasItsOwnMonitor) {
   EXPECT_EQ(recipe.checkpoint.monitor, "lines");
 }
 
+TEST_F(AddedTask, IsRefusedIfItDividesNoModels) {
+  EXPECT_THAT(refusal("line-counting", "training: {mesh: {tp: 2}}"),
+              HasSubstr("is line-counting, whose models cannot be divided among ranks, unlike those of"));
+}
+
 TEST_F(AddedTask, HasItsSettingsChecked) {
   EXPECT_THAT(refusal("line-counting", "line_counting: {most: 9}"),
               HasSubstr("lines.yaml:4:23: line_counting.most: it is odd"));

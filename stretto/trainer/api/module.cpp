@@ -3,6 +3,7 @@
 #include <set>
 
 #include "stretto/base/error.h"
+#include "stretto/nn/has_layout.h"
 #include "stretto/nn/parameter_values.h"
 #include "stretto/tensor/safetensors.h"
 
@@ -83,21 +84,28 @@ void read_weights_file(Module& module, const std::filesystem::path& file) {
   NamedTensors stored = SafetensorsFile(file).load_all();
   at::NoGradGuard no_grad;
   std::set<const void*> filled;  // tied tensors are in the file under their first name
-  const auto fill = [&](const std::string& name, Tensor& tensor) {
+  const auto fill = [&](const std::string& name, Tensor& tensor, const TensorLayout& layout) {
     if (!filled.insert(tensor.unsafeGetTensorImpl()).second) return;
     const auto found = stored.find(name);
     if (found == stored.end())
       throw DataError("{}: there is no {}, which the module has; load the model of the same module",
                       file.string(), name);
-    if (found->second.sizes() != tensor.sizes()) {
+    if (found->second.sizes() != at::IntArrayRef(layout.global)) {
       throw DataError("{}: {} is {}; the module's is [{}]", file.string(), name, describe(found->second),
-                      fmt::join(tensor.sizes(), ", "));
+                      fmt::join(layout.global, ", "));
     }
-    tensor.set_data(found->second.to(tensor.device()));
+    if (layout.cuts.empty()) {
+      tensor.set_data(found->second.to(tensor.device()));
+    } else {
+      tensor.set_data(at::empty(tensor.sizes(), tensor.options().dtype(found->second.scalar_type())));
+      nn::fill_parameter(name, tensor, layout, MemorySource({*found}));
+    }
     stored.erase(found);
   };
-  for (auto& item : module.root().named_parameters()) fill(item.key(), item.value());
-  for (auto& item : module.root().named_buffers()) fill(item.key(), item.value());
+  for (auto& item : module.root().named_parameters())
+    fill(item.key(), item.value(), nn::layout_of(module.root(), item.key()));
+  for (auto& item : module.root().named_buffers())
+    fill(item.key(), item.value(), {item.value().sizes().vec()});
   if (!stored.empty())
     throw DataError("{}: the module has no {}; load the model of the same module", file.string(),
                     stored.begin()->first);

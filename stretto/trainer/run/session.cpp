@@ -98,6 +98,25 @@ void require_whole_gradients(const Recipe& recipe, const parallel::EngineFacts& 
       facts.optimizer);
 }
 
+// Throws ConfigError for a module that cannot be trained on the recipe's ranks of each layer.
+void check_division(const Recipe& recipe, const Module& module, const parallel::EngineFacts& facts) {
+  const std::string place = recipe.origins.label("training.mesh.tp");
+  if (!facts.is_divided) {
+    if (recipe.training.mesh.tp == 1) return;
+    throw ConfigError(
+        "{}: no parameter of the module is divided among ranks; use nn::ColumnLinear, nn::RowLinear and nn::VocabularyEmbedding with the group of Axis::tp, or remove this",
+        place);
+  }
+  if (!module.automatic_optimization())
+    throw ConfigError(
+        "{}: a module that steps its optimizers itself cannot divide its layers among ranks yet", place);
+  if (parallel::has_torch_dropout(module.root())) {
+    throw ConfigError(
+        "{}: torch::nn::Dropout draws from a generator per rank, and ranks with parts of one layer need equal masks; use stretto::nn::dropout",
+        place);
+  }
+}
+
 }  // namespace
 
 Session::Session(const SessionParts& parts, OptimizerPlan plan, const TensorSource* values)
@@ -136,6 +155,7 @@ Session::Session(const SessionParts& parts, OptimizerPlan plan, const TensorSour
   if (recipe.training.deterministic) begin_deterministic();
   place_teachers(module, device, recipe.training.precision, mesh);
   require_whole_gradients(recipe, engine.facts());
+  check_division(recipe, module, engine.facts());
   products = choose_matmul_libraries(recipe, module.root(), train, mesh.batch_plan().batch_size,
                                      engine.facts().precision, mesh, device);
 }

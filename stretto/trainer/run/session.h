@@ -114,6 +114,7 @@ struct Session {
   int64_t count_total_steps() const;
   void begin_deterministic() const;
   std::string describe_lr_scale() const;
+  std::string describe_mesh() const;
   std::string describe_order() const;
 };
 

@@ -25,20 +25,28 @@ std::string Session::describe_order() const {
       human_bytes(static_cast<double>(sums * engine.facts().memory.gradients)));
 }
 
+std::string Session::describe_mesh() const {
+  if (!engine.facts().is_divided) return "";
+  return fmt::format(
+      "mesh       dp {} x tp {}: each layer is divided among {} ranks, which communicate by {}\n",
+      mesh.size(Axes::data), mesh.size(Axis::tp), mesh.size(Axis::tp), mesh.group(Axis::tp).transport());
+}
+
 std::string Session::describe() {
   const double lr =
       engine.facts().base_rates.lr * lr_scale_of(recipe.optimizer, mesh.batch_plan().global_batch_size);
   return fmt::format(
       "{}\n"
-      "{}comm       {}\n"
+      "{}{}comm       {}\n"
       "batch      {}\n"
       "{}{}{}"
       "{}\n"
       "run        {} steps, {} per epoch; {} samples, {} tokens{}",
       parallel::describe(engine.facts(), "model",
                          describe_precision(recipe.training.precision, compute, device)),
-      products ? "matmul     " + products->describe() + "\n" : "", mesh.group(Axes::sum).transport(),
-      describe_batch(mesh.batch_plan()), describe_order(), describe_teachers(module), describe_lr_scale(),
+      products ? "matmul     " + products->describe() + "\n" : "", describe_mesh(),
+      mesh.group(Axes::sum).transport(), describe_batch(mesh.batch_plan()), describe_order(),
+      describe_teachers(module), describe_lr_scale(),
       manual ? manual->describe() : describe_groups(engine.facts().tensors, lr, engine.facts().optimizer),
       total_steps(), steps_per_epoch(), train.size(), train.total_length(),
       mesh.size(Axes::data) > 1 && parallel::has_torch_dropout(module.root())

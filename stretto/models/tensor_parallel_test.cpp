@@ -1,0 +1,159 @@
+#include <map>
+#include <mutex>
+
+#include "stretto/base/tensor_layout.h"
+#include "stretto/comm/rank_threads.h"
+#include "stretto/models/decoder_support.h"
+#include "stretto/nn/has_layout.h"
+#include "stretto/nn/parameter_values.h"
+
+// Models whose layers are divided among ranks compute what whole ones do.
+namespace stretto {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+// A configuration in tests/golden with changes, so that 4 ranks can divide the heads, but not the vocabulary
+// or the inner columns evenly.
+struct DividedCase {
+  const char* folder;
+  nlohmann::json changes;
+  std::string head = heads::causal_language_model;
+  std::optional<double> dropout = std::nullopt;
+};
+
+std::vector<DividedCase> divided_cases() {
+  const nlohmann::json llama = {
+      {"num_attention_heads", 8}, {"num_key_value_heads", 4}, {"head_dim", 8}, {"intermediate_size", 23}};
+  nlohmann::json dropping = llama;
+  dropping["attention_dropout"] = 0.5;
+  return {{"gpt2/plain",
+           {{"n_embd", 24}, {"n_head", 4}, {"attn_pdrop", 0.5}, {"resid_pdrop", 0.5}, {"embd_pdrop", 0.5}}},
+          {"gpt2/untied", {{"n_embd", 24}, {"n_head", 4}}},
+          {"llama/plain", dropping},
+          {"llama/biases", llama},
+          {"llama/mistral", llama},
+          {"llama/qwen2", llama},
+          {"llama/qwen3", llama},
+          {"bert/gelu", {{"intermediate_size", 47}}, heads::sequence_classification, 0.3},
+          {"bert_heads/token", {}, heads::token_classification, 0.3},
+          {"roberta/sequence", {}, heads::sequence_classification, 0.3},
+          {"roberta/qa", {}, heads::question_answering, 0.3},
+          {"electra/token", {}, heads::token_classification, 0.3},
+          {"distilbert/sequence", {{"hidden_dim", 47}}, heads::sequence_classification, 0.3},
+          {"distilbert/qa", {}, heads::question_answering, 0.3}};
+}
+
+nlohmann::json case_config(const DividedCase& one) {
+  nlohmann::json config = stretto::config_of(one.folder);
+  if (one.changes.is_object()) config.update(one.changes);
+  return config;
+}
+
+std::shared_ptr<TextModel> make_divided(const DividedCase& one, Group* ranks, at::ScalarType dtype) {
+  const auto model = make_text_model(bundled_models(), one.head, case_config(one), "config.json",
+                                     {.dropout = one.dropout, .tensor_parallel = {ranks}});
+  nn::fill_parameters(*model, *initial_values(*model, 5));
+  // Larger values than the initial ones, so that every part of the model matters.
+  const at::NoGradGuard no_grad;
+  for (Tensor& parameter : model->parameters())
+    if (parameter.dim() == 2) parameter.mul_(10);
+  model->to(dtype);
+  return model;
+}
+
+struct DividedResults {
+  NamedTensors values, gradients;  // of whole tensors
+  std::vector<Tensor> logits;      // of each rank
+  std::vector<double> losses;
+};
+
+void join_part(const TensorLayout& layout, const Tensor& part, Tensor& whole) {
+  if (!whole.defined()) whole = at::full(layout.global, NAN, part.options());
+  const Tensor flat = whole.view({-1}), local = part.detach().contiguous().view({-1});
+  for (const LocalRun& run : layout.runs()) {
+    flat.slice(0, run.global, run.global + run.elements)
+        .copy_(local.slice(0, run.local, run.local + run.elements));
+  }
+}
+
+DividedResults run_divided(const DividedCase& one, int ranks, at::ScalarType dtype, const Batch& batch,
+                           int64_t recompute_every) {
+  DividedResults results;
+  results.logits.resize(static_cast<size_t>(ranks));
+  results.losses.resize(static_cast<size_t>(ranks));
+  std::mutex mutex;
+  comm::run_rank_threads(ranks, [&](Group& group) {
+    const auto model = make_divided(one, ranks == 1 ? nullptr : &group, dtype);
+    const CausalDecoder* decoder = model->capabilities().causal_decoder;
+    const nn::Context context = {.training = true, .key = 3, .recompute_every = recompute_every};
+    const Tensor rows = model->forward(batch, context);
+    const Tensor loss = decoder != nullptr ? decoder->loss(rows, batch.at("labels"), context).sum
+                                           : (rows.square() + rows).sum();
+    loss.backward();
+    const auto rank = static_cast<size_t>(group.rank());
+    {
+      const at::NoGradGuard no_grad;
+      results.logits[rank] = decoder != nullptr ? decoder->logits(rows) : rows.detach();
+    }
+    results.losses[rank] = loss.item<double>();
+    const std::scoped_lock lock(mutex);
+    for (const auto& item : model->named_parameters()) {
+      const TensorLayout layout = nn::layout_of(*model, item.key());
+      join_part(layout, item.value(), results.values[item.key()]);
+      join_part(layout, item.value().grad(), results.gradients[item.key()]);
+      if (layout.cuts.empty() && group.rank() > 0) {
+        EXPECT_TRUE(at::equal(results.gradients.at(item.key()), item.value().grad()))
+            << item.key() << ": equal gradients of copies";
+      }
+    }
+  });
+  return results;
+}
+
+TEST(DividedModel, LogitsLossAndGradientsEqualThoseOfTheWholeModel) {
+  for (const DividedCase& one : divided_cases()) {
+    const Batch batch = packed_batch(golden_of(one.folder));
+    for (const at::ScalarType dtype : {at::kDouble, at::kFloat}) {
+      const double tolerance = dtype == at::kDouble ? 1e-11 : 2e-5;
+      const DividedResults whole = run_divided(one, 1, dtype, batch, 0);
+      for (const int ranks : {2, 4}) {
+        SCOPED_TRACE(fmt::format("{} on {} ranks", one.folder, ranks));
+        const DividedResults divided =
+            run_divided(one, ranks, dtype, batch, /*recompute_every=*/ranks == 4 ? 1 : 0);
+        for (size_t rank = 0; rank < divided.logits.size(); ++rank) {
+          EXPECT_LT(relative_difference(divided.logits[rank], whole.logits[0]), tolerance);
+          EXPECT_NEAR(divided.losses[rank] / whole.losses[0], 1, tolerance);
+          EXPECT_TRUE(at::equal(divided.logits[rank], divided.logits[0])) << "equal on all ranks";
+        }
+        for (const auto& [name, gradient] : whole.gradients) {
+          EXPECT_TRUE(at::equal(divided.values.at(name), whole.values.at(name))) << name << ": initial value";
+          EXPECT_LT((divided.gradients.at(name) - gradient).abs().max().item<double>(),
+                    tolerance * std::max(1.0, gradient.abs().max().item<double>()))
+              << name;
+        }
+      }
+    }
+  }
+}
+
+TEST(DividedModel, ModelsThatCannotBeDividedAreRefused) {
+  comm::run_rank_threads(3, [](Group& group) {
+    const auto make_model = [&](const std::string& head, const nlohmann::json& config) {
+      make_text_model(bundled_models(), head, config, "config.json", {.tensor_parallel = {&group}});
+    };
+    EXPECT_THAT(
+        [&] { make_model(heads::causal_language_model, stretto::config_of("llama/qwen3")); },
+        ThrowsMessage<ConfigError>(HasSubstr(
+            "4 attention heads, and its 2 heads of keys and values, cannot be divided evenly among 3 ranks")));
+    const nlohmann::json bart = read_config_json(decoder_goldens / "bart/gelu/config.json");
+    EXPECT_THAT(
+        [&] { make_model(heads::sequence_classification, bart); },
+        ThrowsMessage<ConfigError>(HasSubstr(
+            "the layers of \"bart\" with this head cannot be divided among ranks (tp); those of bert, ")));
+  });
+}
+
+}  // namespace
+}  // namespace stretto

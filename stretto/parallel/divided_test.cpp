@@ -1,0 +1,231 @@
+#include <array>
+#include <mutex>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/comm/rank_threads.h"
+#include "stretto/nn/initial_values.h"
+#include "stretto/nn/parallel_layers.h"
+#include "stretto/optim/optimizers.h"
+#include "stretto/parallel/engine.h"
+#include "stretto/parallel/mesh_fixture.h"
+#include "stretto/tensor/region_fixture.h"
+
+// Engines of modules whose layers are divided among ranks (tensor parallelism).
+namespace stretto::parallel {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+// Sizes that 2 ranks divide unevenly.
+struct DividedNet : torch::nn::Module {
+  explicit DividedNet(const nn::TensorParallel& ranks) {
+    table = register_module("table", std::make_shared<nn::VocabularyEmbedding>(7, 6, ranks));
+    norm = register_module("norm", std::make_shared<nn::RmsNorm>(6, 1e-6));
+    up = register_module("up", std::make_shared<nn::ColumnLinear>(6, 9, ranks));
+    down = register_module("down", std::make_shared<nn::RowLinear>(9, 6, ranks));
+    mean = register_buffer("mean", at::full({2}, 3.0));
+  }
+  Tensor forward(const Tensor& ids) const {
+    const Tensor x = nn::norm(table->forward(ids), norm->all());
+    return down->forward(at::tanh(up->forward(x))).square().sum();
+  }
+  std::shared_ptr<nn::VocabularyEmbedding> table;
+  std::shared_ptr<nn::RmsNorm> norm;
+  std::shared_ptr<nn::ColumnLinear> up;
+  std::shared_ptr<nn::RowLinear> down;
+  Tensor mean;
+};
+
+std::unique_ptr<nn::InitialValues> values_of(const DividedNet& net) {
+  auto values = std::make_unique<nn::InitialValues>(4);
+  for (const auto& item : net.named_parameters())
+    values->add(item.key(), nn::layout_of(net, item.key()).global, {nn::InitialValue::Kind::normal, 0.7});
+  return values;
+}
+
+Tensor ids_of(int64_t step) { return (at::arange(8, at::kLong) * 3 + step) % 7; }
+
+struct DividedRun {
+  NamedTensors weights, gradients;
+  std::vector<double> norms, losses;
+};
+
+// What a rank sees of an engine after some steps.
+DividedRun train_divided(const Mesh& mesh, const EngineOptions& options, int steps,
+                         const std::function<void(Engine& engine, int step)>& after = {}) {
+  const nn::TensorParallel ranks = {&mesh.group(Axis::tp)};
+  DividedNet net(ranks);
+  Engine engine(net, mesh, options, optim::adamw({.lr = 0.05, .weight_decay = 0.1}), values_of(net).get());
+  EXPECT_EQ(engine.facts().is_divided, mesh.size(Axis::tp) > 1);
+  DividedRun result;
+  for (int step = 0; step < steps; ++step) {
+    const auto parts = ids_of(step).tensor_split(mesh.size(Axes::data));
+    const Tensor loss = net.forward(parts[static_cast<size_t>(mesh.position(Axes::data))]);
+    engine.backward(loss, Reduce::last);
+    std::array<double, 1> totals = {loss.item<double>()};
+    engine.finish(totals);
+    result.losses.push_back(totals[0]);
+    result.norms.push_back(engine.gradients().norm());
+    result.gradients = engine.gradients().by_name(1);
+    engine.step({.rates = {.lr = 0.05}, .grad_scale = clip_scale(result.norms.back(), 1)});
+    if (after) after(engine, step);
+  }
+  engine.compare_replicas();
+  for (const auto& [name, tensor] : engine.weights().all()) result.weights[name] = tensor.clone();
+  NamedTensors saved;
+  engine.weights().at_first([&](const ListedSource& weights) {
+    for (const auto& [name, type] : weights.types()) saved[name] = weights.copy(name);
+    const Region part = {{1, 2}, {5, 3}, 4, 13};  // elements of a box
+    const Tensor values = at::empty({9}, weights.types().at("up.weight").dtype);
+    weights.read("up.weight", part, values);
+    EXPECT_TRUE(at::equal(
+        values, saved.at("up.weight").narrow(0, 1, 5).narrow(1, 2, 3).reshape({-1}).slice(0, 4, 13)));
+  });
+  EXPECT_EQ(saved.empty(), mesh.world().rank() > 0);
+  for (const auto& [name, tensor] : saved) EXPECT_TRUE(at::equal(tensor, result.weights.at(name))) << name;
+  return result;
+}
+
+struct DividedJob {
+  std::string strategy;
+  MeshShape shape;
+};
+const DividedJob divided_jobs[] = {{"ddp", {.tp = 2}},
+                                   {"ddp", {.dp_replicate = 2, .tp = 2}},
+                                   {"ddp", {.tp = 4}},
+                                   {"zero1", {.dp_shard = 2, .tp = 2}},
+                                   {"fsdp", {.tp = 2}}};
+
+TEST(DividedEngine, TrainsLikeOneRank) {
+  for (const Precision precision : {Precision::fp32, Precision::fp64}) {
+    const double tolerance = precision == Precision::fp64 ? 1e-10 : 1e-4;
+    DividedRun alone;
+    comm::run_rank_threads(1, [&](Group& group) {
+      alone = train_divided(mesh_of(group), {.precision = precision, .bucket_bytes = 64}, 6);
+    });
+    for (const DividedJob& job : divided_jobs) {
+      for (const bool shared : {true, false}) {
+        comm::run_rank_threads(job.shape.ranks(), [&](Group& world) {
+          SCOPED_TRACE(job.strategy + " on " + job.shape.text());
+          const Mesh mesh(world, job.shape);
+          const DividedRun found = train_divided(mesh,
+                                                 {.strategy = job.strategy,
+                                                  .precision = precision,
+                                                  .bucket_bytes = 64,
+                                                  .shared_parameters = shared},
+                                                 6);
+          for (const auto& [name, expected] : alone.weights) {
+            EXPECT_TRUE(at::allclose(found.weights.at(name), expected, tolerance, tolerance)) << name;
+          }
+          for (const auto& [name, expected] : alone.gradients)
+            EXPECT_TRUE(at::allclose(found.gradients.at(name), expected, tolerance, tolerance)) << name;
+          for (size_t step = 0; step < alone.norms.size(); ++step) {
+            EXPECT_NEAR(found.norms[step] / alone.norms[step], 1, tolerance);
+            EXPECT_NEAR(found.losses[step] / alone.losses[step], 1, tolerance);
+          }
+        });
+      }
+    }
+  }
+}
+
+TEST(DividedEngine, Bf16AndAveragedWeightsTrainLikeOneRank) {
+  const EngineOptions options = {.precision = Precision::bf16, .average = AverageOptions{.decay = 0.5}};
+  DividedRun alone;
+  comm::run_rank_threads(1, [&](Group& group) { alone = train_divided(mesh_of(group), options, 6); });
+  for (const DividedJob& job : divided_jobs) {
+    comm::run_rank_threads(job.shape.ranks(), [&](Group& world) {
+      const Mesh mesh(world, job.shape);
+      EngineOptions own = options;
+      own.strategy = job.strategy;
+      const DividedRun found = train_divided(mesh, own, 6);
+      for (size_t step = 0; step < alone.losses.size(); ++step)
+        EXPECT_NEAR(found.losses[step] / alone.losses[step], 1, 0.05) << job.strategy << job.shape.text();
+    });
+  }
+}
+
+// The pieces of which a rank is the first holder are written; those of all ranks are every element once.
+TEST(DividedEngine, EachElementOfTheStateHasOneWriter) {
+  for (const DividedJob& job : divided_jobs) {
+    std::map<std::string, int64_t> elements, expected;
+    std::mutex mutex;
+    comm::run_rank_threads(job.shape.ranks(), [&](Group& world) {
+      const Mesh mesh(world, job.shape);
+      train_divided(mesh, {.strategy = job.strategy, .average = AverageOptions{}}, 1,
+                    [&](Engine& engine, int) {
+                      State state;
+                      engine.add_state(state);
+                      const std::scoped_lock lock(mutex);
+                      for (const Entry& entry : state.tensors) {
+                        expected[entry.name] = count_elements(entry.shape);
+                        for (const Piece& piece : entry.pieces)
+                          elements[entry.name] += entry.holders.me == 0 ? piece.data.numel() : 0;
+                      }
+                    });
+    });
+    EXPECT_EQ(elements, expected) << job.strategy << " on " << job.shape.text();
+    EXPECT_EQ(expected.at("optimizer.exp_avg.up.weight"), 54);
+  }
+}
+
+TEST(DividedEngine, AGradientThatIsNotFiniteIsFoundOnAnyRank) {
+  comm::run_rank_threads(2, [](Group& world) {
+    const Mesh mesh(world, {.tp = 2});
+    DividedNet net({&mesh.group(Axis::tp)});
+    Engine engine(net, mesh, {}, optim::adamw({}), values_of(net).get());
+    engine.backward(net.forward(ids_of(0)), Reduce::last);
+    engine.finish();
+    EXPECT_EQ(engine.gradients().first_nonfinite(), "");
+    if (world.rank() == 1) net.up->weight.mutable_grad()[0][0] = INFINITY;
+    EXPECT_EQ(engine.gradients().first_nonfinite(), "up.weight");
+    EXPECT_TRUE(std::isinf(engine.gradients().norm()));
+    engine.gradients().clear();
+    EXPECT_EQ(engine.weights().first_nonfinite(), "");
+    const at::NoGradGuard no_grad;
+    if (world.rank() == 1) net.down->weight[0][0] = NAN;
+    EXPECT_EQ(engine.weights().first_nonfinite(), "down.weight");
+  });
+}
+
+TEST(DividedEngine, CopiesThatDifferAreFound) {
+  comm::run_rank_threads(2, [](Group& world) {
+    const Mesh mesh(world, {.tp = 2});
+    DividedNet net({&mesh.group(Axis::tp)});
+    Engine engine(net, mesh, {}, optim::adamw({}), values_of(net).get());
+    EXPECT_NO_THROW(engine.compare_replicas());
+    {
+      const at::NoGradGuard no_grad;
+      if (world.rank() == 1) net.norm->weight[0] += 1;
+    }
+    EXPECT_THAT([&] { engine.compare_replicas(); },
+                ThrowsMessage<DistributedError>(HasSubstr(
+                    "the parameters that are not divided differ between the ranks at positions 1 and 0")));
+  });
+}
+
+TEST(DividedEngine, CombinationsThatCannotWorkAreRefused) {
+  comm::run_rank_threads(4, [](Group& world) {
+    const Mesh mesh(world, {.dp_shard = 2, .tp = 2});
+    const auto engine_of = [&](const std::string& strategy, std::unique_ptr<optim::Optimizer> optimizer) {
+      DividedNet net({&mesh.group(Axis::tp)});
+      Engine(net, mesh, {.strategy = strategy}, std::move(optimizer), values_of(net).get());
+    };
+    for (const char* strategy : {"zero2", "fsdp"}) {
+      EXPECT_THAT(
+          [&] { engine_of(strategy, optim::adamw({})); },
+          ThrowsMessage<ConfigError>(HasSubstr("cannot train layers that are divided among ranks (tp), "
+                                               "such as table.weight; choose ddp")));
+    }
+    EXPECT_THAT(
+        [&] { engine_of("ddp", optim::muon({})); },
+        ThrowsMessage<ConfigError>(HasSubstr("Muon needs whole parameters, and table.weight is divided")));
+  });
+}
+
+}  // namespace
+}  // namespace stretto::parallel
