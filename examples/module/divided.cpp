@@ -1,4 +1,4 @@
-// A network whose layers are divided among ranks, by the public layers of nn/parallel_layers.h.
+// A network whose layers are divided among ranks, by the public layers of nn/tensor_parallel.h.
 // docs/guide/parallel.md explains it.
 //
 //   module_divided divided.yaml -N 2 --tp 2 [SECTION.KEY=VALUE ...]

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "stretto/config/check_recipe.h"
 #include "stretto/config/recipe.h"
 
 namespace stretto::compat {

@@ -1,5 +1,3 @@
-#include "stretto/config/check_recipe.h"
-
 #include <algorithm>
 
 #include <unistd.h>
@@ -9,6 +7,7 @@
 #include "stretto/config/evaluation.h"
 #include "stretto/config/mixture.h"
 #include "stretto/config/model_json.h"
+#include "stretto/config/recipe.h"
 #include "stretto/config/task_kind.h"
 #include "stretto/settings/check_settings.h"
 #include "stretto/settings/describe.h"

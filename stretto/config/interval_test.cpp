@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
-#include "stretto/config/check_recipe.h"
 #include "stretto/config/recipe.h"
 
 namespace stretto {

@@ -309,6 +309,15 @@ std::optional<std::filesystem::path> offload_folder(const Recipe& recipe);
 // The same of training.offload_parameters.
 std::optional<std::filesystem::path> parameter_folder(const Recipe& recipe);
 
+// The use of a recipe. fit: a program that trains its own Module and loads model and data itself.
+enum class Verb { train, test, fit };
+
+// Checks a recipe before anything is started: throws ConfigError, which begins with the position of the
+// setting to change, for settings that are missing, that contradict each other, or that name files which do
+// not exist. Sections that the verb does not read are not checked; batch sizes, which depend on the world
+// size, are checked by resolve() (strategy/topology.h). REQUIRES: recipe is resolved.
+void check_recipe(const Recipe& recipe, Verb verb);
+
 // Serialises the recipe and its origins for another process: decode_recipe reads no file and expands no
 // variable. REQUIRES: recipe is resolved.
 std::string encode_recipe(const Recipe& recipe);

@@ -8,7 +8,6 @@
 #include "stretto/base/files.h"
 #include "stretto/base/philox.h"
 #include "stretto/base/temp_folder.h"
-#include "stretto/config/check_recipe.h"
 #include "stretto/config/model_json.h"
 #include "stretto/config/tasks/token_classification.h"
 #include "stretto/optim_config/optimizers.h"

@@ -8,8 +8,8 @@
 #include "stretto/models/decoder_layer.h"
 #include "stretto/models/staged.h"
 #include "stretto/models/text_model.h"
-#include "stretto/nn/parallel_layers.h"
 #include "stretto/nn/sharded.h"
+#include "stretto/nn/tensor_parallel.h"
 
 namespace stretto {
 

@@ -2,7 +2,7 @@
 
 #include "stretto/base/range.h"
 #include "stretto/models/blocks.h"
-#include "stretto/nn/parallel_layers.h"
+#include "stretto/nn/tensor_parallel.h"
 
 namespace stretto {
 

@@ -1,10 +1,11 @@
+#include "stretto/nn/tensor_parallel.h"
+
 #include <map>
 #include <mutex>
 
 #include "stretto/base/tensor_layout.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/models/decoder_support.h"
-#include "stretto/nn/has_layout.h"
 #include "stretto/nn/parameter_values.h"
 
 // Models whose layers are divided among ranks compute what whole ones do.

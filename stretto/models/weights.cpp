@@ -6,8 +6,8 @@
 #include "stretto/base/tensor_layout.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/models/text_model.h"
-#include "stretto/nn/has_layout.h"
 #include "stretto/nn/parameter_values.h"
+#include "stretto/nn/tensor_parallel.h"
 #include "stretto/tensor/hf_folder.h"
 
 namespace stretto {

@@ -1,7 +1,6 @@
-#include "stretto/nn/has_layout.h"
-
 #include "stretto/base/error.h"
 #include "stretto/base/tensor_layout.h"
+#include "stretto/nn/tensor_parallel.h"
 #include "stretto/tensor/tensor.h"
 
 namespace stretto::nn {

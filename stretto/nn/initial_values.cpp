@@ -10,8 +10,8 @@
 #include "stretto/base/hash.h"
 #include "stretto/base/philox.h"
 #include "stretto/base/tensor_layout.h"
-#include "stretto/nn/has_layout.h"
 #include "stretto/nn/layers.h"
+#include "stretto/nn/tensor_parallel.h"
 
 namespace stretto::nn {
 namespace {

@@ -27,7 +27,7 @@ struct Linear : torch::nn::Module {
   bool transposed;
   Tensor weight;                                          // [out, in], transposed [in, out]
   Tensor bias;                                            // [out], or undefined
-  Group *outputs_over = nullptr, *inputs_over = nullptr;  // see Affine; set by parallel_layers.h
+  Group *outputs_over = nullptr, *inputs_over = nullptr;  // see Affine; set by tensor_parallel.h
 };
 
 // A table of vectors, which are looked up by their ids.

@@ -1,7 +1,6 @@
-#include "stretto/nn/parallel_layers.h"
-
 #include "stretto/base/error.h"
 #include "stretto/base/tensor_layout.h"
+#include "stretto/nn/tensor_parallel.h"
 
 namespace stretto::nn {
 namespace {

@@ -1,5 +1,3 @@
-#include "stretto/nn/parallel_layers.h"
-
 #include <map>
 #include <mutex>
 
@@ -11,6 +9,7 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/initial_values.h"
 #include "stretto/nn/parameter_values.h"
+#include "stretto/nn/tensor_parallel.h"
 
 namespace stretto::nn {
 namespace {

@@ -1,6 +1,6 @@
 #include "stretto/nn/parameter_values.h"
 
-#include "stretto/nn/has_layout.h"
+#include "stretto/nn/tensor_parallel.h"
 
 namespace stretto::nn {
 

@@ -7,7 +7,7 @@
 #include "stretto/base/error.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/initial_values.h"
-#include "stretto/nn/parallel_layers.h"
+#include "stretto/nn/tensor_parallel.h"
 #include "stretto/optim/optimizers.h"
 #include "stretto/parallel/engine.h"
 #include "stretto/parallel/mesh_fixture.h"

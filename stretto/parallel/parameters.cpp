@@ -10,8 +10,8 @@
 #include "stretto/base/enum_names.h"
 #include "stretto/base/error.h"
 #include "stretto/nn/block_observer.h"
-#include "stretto/nn/has_layout.h"
 #include "stretto/nn/layers.h"
+#include "stretto/nn/tensor_parallel.h"
 
 namespace stretto::parallel {
 namespace {

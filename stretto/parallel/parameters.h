@@ -42,8 +42,8 @@ struct ModuleTensors {
 // Applies `groups` to the parameters of `module`; a parameter belongs to the first matching group. Sorts the
 // module's tensors, and sets requires_grad = false for parameters that a group freezes. Throws ConfigError
 // naming a parameter that cannot be trained (complex, sparse layout, on another device), a frozen one that is
-// cut (nn/has_layout.h), or a group without parameters. A block with fewer than `min_unit_elements` is not a
-// unit: its parameters belong to the enclosing block.
+// cut (nn/tensor_parallel.h), or a group without parameters. A block with fewer than `min_unit_elements` is
+// not a unit: its parameters belong to the enclosing block.
 ModuleTensors collect_tensors(torch::nn::Module& module, const std::vector<ParameterGroup>& groups = {},
                               int64_t min_unit_elements = 0);
 

@@ -156,6 +156,11 @@ Strategy parse_strategy(std::string_view name) {
     if (const auto kind = find_kind(head))
       return parse_rest(name, *kind, {words.begin() + static_cast<ptrdiff_t>(count), words.end()});
   }
+  if (name == "dp")
+    throw ConfigError("\"dp\" runs one process with a thread per device; use ddp, a process per device");
+  if (name == "tp")
+    throw ConfigError(
+        "\"tp\" divides layers among ranks beside a strategy; use ddp or zero1, and set the mesh's tp");
   if (is_known_elsewhere(words[0])) {
     throw ConfigError("\"{}\" is known, but not available in this version; available: {}", name,
                       fmt::join(strategy_names(), ", "));

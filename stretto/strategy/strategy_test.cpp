@@ -35,9 +35,11 @@ TEST(StrategyName, OtherNamesAreRefusedWithAReason) {
   };
   const char* known =
       "is known, but not available in this version; available: ddp, ddp-fp32, ddp-bf16, ddp-fp16, ddp-fp64, zero1, ";
-  for (const char* name : {"horovod", "deepspeed_stage_3_offload", "dp", "fsdp2", "fsdp_cpu_offload", "tp"}) {
+  for (const char* name : {"horovod", "deepspeed_stage_3_offload", "cp", "fsdp2", "fsdp_cpu_offload"}) {
     refuses(name, known);
   }
+  refuses("dp", "use ddp");
+  refuses("tp", "use ddp or zero1, and set the mesh's tp");
   refuses("ddp-fp8", "fp8 requires GPUs with fp8 instructions; use ddp-bf16");
   refuses("ddp-bf61", "\"ddp-bf61\" is not a strategy; did you mean \"ddp-bf16\"?");
   refuses("dpd", "\"dpd\" is not a strategy; did you mean \"ddp\"?");

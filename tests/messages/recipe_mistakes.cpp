@@ -1,7 +1,7 @@
 #include "tests/messages/mistakes.h"
 #include <fmt/format.h>
 
-#include "stretto/config/check_recipe.h"
+#include "stretto/config/recipe.h"
 #include "stretto/config/topology_request.h"
 #include "stretto/optim_config/schedule_registry.h"
 #include "stretto/strategy/strategy.h"

@@ -4,7 +4,7 @@
 
 #include "stretto/model_config/bert.h"
 #include "stretto/models/blocks.h"
-#include "stretto/nn/parallel_layers.h"
+#include "stretto/nn/tensor_parallel.h"
 
 namespace stretto {
 

@@ -6,8 +6,8 @@
 #include "stretto/model_config/distilbert.h"
 #include "stretto/models/blocks.h"
 #include "stretto/models/text_model.h"
-#include "stretto/nn/parallel_layers.h"
 #include "stretto/nn/sharded.h"
+#include "stretto/nn/tensor_parallel.h"
 
 namespace stretto {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "stretto/config/check_recipe.h"
+#include "stretto/config/recipe.h"
 #include "stretto/strategy/memory.h"
 
 namespace stretto::arguments {

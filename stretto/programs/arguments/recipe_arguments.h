@@ -7,7 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "stretto/compat/flag_places.h"
-#include "stretto/config/check_recipe.h"
+#include "stretto/config/recipe.h"
 #include "stretto/programs/arguments/foreign_arguments.h"
 #include "stretto/programs/arguments/launch_arguments.h"
 

@@ -10,7 +10,7 @@
 #include "stretto/base/json.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
-#include "stretto/config/check_recipe.h"
+#include "stretto/config/recipe.h"
 #include "stretto/config/task_kind.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/nn/layers.h"

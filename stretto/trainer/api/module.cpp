@@ -3,8 +3,8 @@
 #include <set>
 
 #include "stretto/base/error.h"
-#include "stretto/nn/has_layout.h"
 #include "stretto/nn/parameter_values.h"
+#include "stretto/nn/tensor_parallel.h"
 #include "stretto/tensor/safetensors.h"
 
 namespace stretto {

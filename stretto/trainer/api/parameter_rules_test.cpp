@@ -8,7 +8,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
-#include "stretto/config/check_recipe.h"
+#include "stretto/config/recipe.h"
 #include "stretto/data/samples.h"
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
