@@ -19,4 +19,15 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
+// The begin of part number `part` if `size` items are divided into `parts` whose sizes differ by at most one.
+// Smaller parts come first. `part` == `parts` gives `size`.
+inline int64_t begin_of_part(int64_t size, int64_t parts, int64_t part) {
+  const int64_t larger = size % parts, smaller = parts - larger;
+  return part * (size / parts) + std::max<int64_t>(0, part - smaller);
+}
+
+inline Range part_range(int64_t size, int64_t parts, int64_t part) {
+  return {begin_of_part(size, parts, part), begin_of_part(size, parts, part + 1)};
+}
+
 }  // namespace stretto

@@ -4,6 +4,8 @@
 #include <ranges>
 #include <utility>
 
+#include "stretto/base/range.h"
+
 namespace stretto::data {
 namespace {
 

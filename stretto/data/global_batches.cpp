@@ -37,27 +37,31 @@ GlobalBatches::GlobalBatches(const Dataset& dataset, const BatchOptions& options
       sampler_(lengths_of(dataset), order_) {}
 
 // This rank's share of the micro-batches that a single rank would have.
-MicroBatches GlobalBatches::same_part(const std::vector<int64_t>& samples) const {
-  const int64_t per_rank = options_.grad_accumulation_steps;
-  const MicroBatches all = split_batch(samples, lengths_of(dataset_), /*world_size=*/1, /*rank=*/0,
-                                       per_rank * options_.world_size, dataset_.pads());
-  const auto first = all.begin() + options_.rank * per_rank;
-  return {first, first + per_rank};
+void GlobalBatches::take_same_parts(GlobalBatch& batch) const {
+  const int64_t parts = options_.same_parts, ranks = options_.world_size;
+  MicroBatches all =
+      split_batch(batch.samples, lengths_of(dataset_), /*world_size=*/1, /*rank=*/0, parts, dataset_.pads());
+  batch.parts = parts;
+  batch.own_parts = part_range(parts, ranks, options_.rank);
+  const int64_t most = (parts + ranks - 1) / ranks;
+  batch.micro_batches.resize(static_cast<size_t>(most - batch.own_parts.size()));
+  for (int64_t part = batch.own_parts.begin; part < batch.own_parts.end; ++part)
+    batch.micro_batches.push_back(std::move(all[static_cast<size_t>(part)]));
 }
 
 GlobalBatch GlobalBatches::split(std::vector<int64_t> samples) const {
   GlobalBatch batch;
-  if (options_.same_parts) {
-    batch.micro_batches = same_part(samples);
-  } else {
-    const int64_t micro_batches =
-        options_.batch_size > 0
-            ? count_micro_batches(std::ssize(samples), options_.world_size, options_.batch_size)
-            : options_.grad_accumulation_steps;
-    batch.micro_batches = split_batch(samples, lengths_of(dataset_), options_.world_size, options_.rank,
-                                      micro_batches, dataset_.pads());
-  }
   batch.samples = std::move(samples);
+  if (options_.same_parts > 0) {
+    take_same_parts(batch);
+    return batch;
+  }
+  const int64_t micro_batches =
+      options_.batch_size > 0
+          ? count_micro_batches(std::ssize(batch.samples), options_.world_size, options_.batch_size)
+          : options_.grad_accumulation_steps;
+  batch.micro_batches = split_batch(batch.samples, lengths_of(dataset_), options_.world_size, options_.rank,
+                                    micro_batches, dataset_.pads());
   return batch;
 }
 

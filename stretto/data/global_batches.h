@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "stretto/base/range.h"
 #include "stretto/data/dataset.h"
 #include "stretto/data/sampler.h"
 #include "stretto/data/split.h"
@@ -16,10 +17,11 @@ struct BatchOptions {
   int64_t global_batch_size = 1;  // samples per global batch; not used under max_tokens
   int64_t max_tokens = 0;         // > 0: maximum tokens per rank and micro-batch, on average over the ranks
   int64_t batch_size = 0;         // samples per rank and micro-batch at most; 0: see below
-  int64_t grad_accumulation_steps = 1;  // micro-batches per global batch if batch_size is 0 or same_parts
-  // A global batch has world_size x grad_accumulation_steps micro-batches, which depend only on that number;
-  // each rank takes consecutive ones.
-  bool same_parts = false;
+  int64_t grad_accumulation_steps = 1;  // micro-batches per global batch if batch_size is 0
+  // > 0: a global batch has so many micro-batches, which do not depend on the ranks; each rank takes
+  // consecutive ones (part_range()). Ranks with fewer than others begin with empty ones, so that all have as
+  // many.
+  int64_t same_parts = 0;
   int world_size = 1;
   int rank = 0;
 };
@@ -27,10 +29,15 @@ struct BatchOptions {
 struct GlobalBatch {
   std::vector<int64_t> samples;  // dataset indices
   MicroBatches micro_batches;    // this rank's part; a micro-batch may be empty
+  // With BatchOptions::same_parts: their number over all ranks, and which of them the last ones of
+  // `micro_batches` are.
+  int64_t parts = 0;
+  Range own_parts = {0, 0};
 
   // Whether every rank has a sample in every micro-batch.
   bool reaches_all_ranks(int world_size) const {
-    return std::ssize(samples) >= std::ssize(micro_batches) * world_size;
+    const bool equal_numbers = parts == 0 || parts == std::ssize(micro_batches) * world_size;
+    return equal_numbers && std::ssize(samples) >= std::ssize(micro_batches) * world_size;
   }
 };
 
@@ -55,7 +62,7 @@ class GlobalBatches {
   GlobalBatch split(std::vector<int64_t> samples) const;
 
  private:
-  MicroBatches same_part(const std::vector<int64_t>& samples) const;
+  void take_same_parts(GlobalBatch& batch) const;
 
   const Dataset& dataset_;
   BatchOptions options_;

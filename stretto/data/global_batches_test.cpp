@@ -84,19 +84,23 @@ TEST(GlobalBatches, SameMicroBatchesForAnyNumberOfRanks) {
     std::iota(global.begin(), global.end(), 7);
     const auto micro_batches = [&](int ranks) {
       MicroBatches all;
+      const int64_t most = (8 + ranks - 1) / ranks;
       for (int rank = 0; rank < ranks; ++rank) {
-        const GlobalBatches batches(dataset, {.global_batch_size = 64,
-                                              .batch_size = 8,
-                                              .grad_accumulation_steps = 8 / ranks,
-                                              .same_parts = true,
-                                              .world_size = ranks,
-                                              .rank = rank});
-        for (auto& part : batches.split(global).micro_batches) all.push_back(std::move(part));
+        const GlobalBatches batches(
+            dataset,
+            {.global_batch_size = 64, .batch_size = 8, .same_parts = 8, .world_size = ranks, .rank = rank});
+        GlobalBatch batch = batches.split(global);
+        EXPECT_THAT(batch.micro_batches, SizeIs(most)) << "as many passes on each rank";
+        EXPECT_EQ(batch.own_parts.begin, std::ssize(all));
+        EXPECT_EQ(batch.reaches_all_ranks(ranks), samples >= 8 && 8 % ranks == 0) << ranks;
+        const auto idle = batch.micro_batches.end() - batch.own_parts.size();
+        for (auto part = batch.micro_batches.begin(); part < idle; ++part) EXPECT_TRUE(part->empty());
+        all.insert(all.end(), idle, batch.micro_batches.end());
       }
       return all;
     };
     EXPECT_THAT(micro_batches(1), SizeIs(8));
-    for (const int ranks : {2, 4, 8}) EXPECT_EQ(micro_batches(ranks), micro_batches(1)) << ranks;
+    for (const int ranks : {2, 3, 4, 5, 7, 8}) EXPECT_EQ(micro_batches(ranks), micro_batches(1)) << ranks;
     std::vector<int64_t> found;
     for (const auto& part : micro_batches(4)) found.insert(found.end(), part.begin(), part.end());
     EXPECT_THAT(found, UnorderedElementsAreArray(global));

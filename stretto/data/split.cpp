@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "stretto/base/error.h"
+#include "stretto/base/range.h"
 #include "stretto/base/strings.h"
 
 namespace stretto::data {
@@ -35,11 +36,6 @@ int64_t count_micro_batches(int64_t samples, int world_size, int64_t batch_size)
   }
   const int64_t samples_per_rank = samples / world_size + (samples % world_size != 0);
   return samples_per_rank / batch_size + (samples_per_rank % batch_size != 0);
-}
-
-int64_t begin_of_part(int64_t size, int64_t parts, int64_t part) {
-  const int64_t larger = size % parts, smaller = parts - larger;
-  return part * (size / parts) + std::max<int64_t>(0, part - smaller);
 }
 
 Dealer::Dealer(int world_size, int rank)
@@ -79,9 +75,9 @@ MicroBatches split_batch(std::span<const int64_t> batch, const SampleLengths& le
   if (!alike_in_length) samples = deal_to_parts(samples, static_cast<size_t>(micro_batches));
   MicroBatches parts;
   for (int64_t part = 0; part < micro_batches; ++part) {
-    const int64_t begin = begin_of_part(std::ssize(samples), micro_batches, part),
-                  end = begin_of_part(std::ssize(samples), micro_batches, part + 1);
-    parts.push_back(dealer.deal(std::span(samples.begin() + begin, samples.begin() + end), lengths));
+    // Parts with one more sample come last: they are not those with the longest samples.
+    const Range of = part_range(std::ssize(samples), micro_batches, part);
+    parts.push_back(dealer.deal(std::span(samples.begin() + of.begin, samples.begin() + of.end), lengths));
   }
   return parts;
 }

@@ -16,11 +16,6 @@ using MicroBatches = std::vector<std::vector<int64_t>>;
 // ConfigError unless both are >= 1.
 int64_t count_micro_batches(int64_t samples, int world_size, int64_t batch_size);
 
-// The begin of part number `part` if `size` samples are divided into `parts` whose counts differ by at most
-// one. Smaller parts come first: samples are ordered longest first, so the extra ones are not the longest.
-// `part` == `parts` gives `size`.
-int64_t begin_of_part(int64_t size, int64_t parts, int64_t part);
-
 // Distributes samples to ranks in rounds of one per rank, longest first; in a round, the longest sample goes
 // to the rank with the fewest tokens. The tokens of two ranks never differ by more than the longest sample of
 // one round.

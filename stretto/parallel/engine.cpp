@@ -49,7 +49,7 @@ void Engine::finish(std::span<double> totals) {
   EngineParts& engine = *parts_;
   engine.reducer.finish(totals);
   Group* replicas = engine.ranks.replicas;
-  if (replicas == nullptr) return;
+  if (replicas == nullptr || engine.options.fixed_order > 0) return;  // the reducer has summed over all ranks
   const Tensor held = gradients().held();
   const auto most = std::max<int64_t>(
       1, static_cast<int64_t>(engine.options.bucket_bytes / static_cast<double>(held.element_size())));

@@ -28,9 +28,10 @@ struct EngineOptions {
   // strategy and optimizer support it. If false, weights are up to date after every step, without catch_up().
   // An optimizer that keeps_idle_rows() steps rows in any case.
   bool lazy_rows = true;
-  // > 0: the number of micro-batches per step on this rank, which is the same on all ranks; the number of
-  // ranks is 1, 2, 4, ... All sums over micro-batches and ranks are then taken in an order that depends only
-  // on their total number. REQUIRES: no strategy shards the gradients.
+  // > 0: the number of micro-batches per step over all ranks; each has those of part_range(), after as many
+  // passes without samples as make the numbers of all ranks equal. Their gradients are then summed in an
+  // order that depends only on this number. Until they are, each rank has whole gradients, under any
+  // strategy.
   int64_t fixed_order = 0;
   // Keeps an exponential moving average of the weights, sharded like the master weights. Requires an
   // optimizer.

@@ -110,7 +110,7 @@ ArenaOptions make_arena_options(const EngineOptions& options, const Sharding& sh
   if (divided) of_whole = {comm::holders_of(ranks.stage), comm::holders_of(ranks.parts)};
   return {.precision = options.precision,
           .optimizer = of_group(sharding.optimizer),
-          .gradients = of_group(sharding.gradients),
+          .gradients = of_group(options.fixed_order > 0 ? Held::replicated : sharding.gradients),
           .parameters = shared ? Held::replicated : of_group(sharding.parameters),
           .shards = group.size(),
           .shard = group.rank(),
@@ -210,7 +210,8 @@ EngineParts::EngineParts(torch::nn::Module& module, const Mesh& mesh, const Engi
       arena_options(make_arena_options(options, facts.sharding, ranks, facts.is_divided, optimizer.get())),
       arena(facts.tensors.trainable, arena_options, arena_memory(options, arena_options, ranks.shard),
             reader_of(ranks, facts.is_divided, values)),
-      reducer(arena, ranks.shard, reducer_options(options, arena, ranks.shard)) {
+      reducer(arena, options.fixed_order > 0 ? ranks.all : ranks.shard,
+              reducer_options(options, arena, ranks.shard)) {
   if (arena.parameters_are_shared()) ranks.shard.barrier();  // each rank has written its shard
   if (arena.parameters_are_sharded())
     units.emplace(module, arena, ranks.shard, facts.sharding.reshard_after_forward, parameters_in_files())

@@ -33,39 +33,51 @@ TEST(FixedOrder, PartsOfRanksAreSubtrees) {
   }
 }
 
-TEST(FixedOrder, TermsMayBeAddedOneAfterTheOther) {
-  for (int64_t count = 1; count <= 19; ++count) {
-    const Tensor buffer = at::zeros({64});
-    FixedOrderSum sum(buffer, count);
-    for (int step = 0; step < 2; ++step) {
-      const Tensor terms = terms_of(count, 64) + step;
-      for (int64_t term = 0; term < count; ++term) {
-        buffer.add_(terms[term]);
-        if (term + 1 < count) sum.take();
-      }
-      sum.add_taken({0, 40});
-      sum.add_taken({40, 64});
-      sum.restart();
-      ASSERT_TRUE(at::equal(buffer, sum_of(terms))) << count << " terms, step " << step;
-      buffer.zero_();
+TEST(FixedOrder, SubtreesAreTheLargestInAPart) {
+  EXPECT_EQ(subtrees(12, {0, 12}), (std::vector<Range>{{0, 12}}));
+  EXPECT_EQ(subtrees(12, {3, 6}), (std::vector<Range>{{3, 6}}));
+  EXPECT_EQ(subtrees(12, {4, 8}), (std::vector<Range>{{4, 6}, {6, 7}, {7, 8}}));
+}
+
+// Any number of ranks, also if they have different numbers of terms; two ranges of elements, one of which no
+// rank can sum in place; and a second step, which finds the memory of the first.
+TEST(FixedOrder, RanksSumLikeOneRank) {
+  for (const int ranks : {1, 2, 3, 4, 5}) {
+    for (const int64_t count : {5, 6, 7, 12, 19}) {
+      const Tensor terms = terms_of(count, 64), expected = sum_of(terms);
+      comm::run_rank_threads(ranks, [&](Group& group) {
+        const Tensor buffer = at::zeros({64});
+        FixedOrderSum sum(buffer, count, ranks, group.rank());
+        const Range own = part_range(count, ranks, group.rank());
+        const int64_t passes = (count + ranks - 1) / ranks;
+        for (int step = 0; step < 2; ++step) {
+          for (int64_t pass = 0; pass < passes; ++pass) {
+            const int64_t term = own.end - passes + pass;
+            if (term >= own.begin) buffer.add_(terms[term]);
+            if (pass + 1 < passes) sum.take();
+          }
+          Work first = sum_in_fixed_order(group, count, sum.roots({0, 44}));
+          Work second = sum_in_fixed_order(group, count, sum.roots({44, 64}));
+          sum.restart();
+          first.wait();
+          second.wait();
+          EXPECT_TRUE(at::equal(buffer, expected)) << count << " terms on " << ranks << " ranks";
+          buffer.zero_();
+        }
+      });
     }
   }
 }
 
-TEST(FixedOrder, RanksSumLikeOneRank) {
-  for (const int ranks : {1, 2, 4}) {
-    for (const int64_t elements : {1, 7, 64}) {
-      const Tensor terms = terms_of(ranks, elements), expected = sum_of(terms);
-      comm::run_rank_threads(ranks, [&](Group& group) {
-        const Tensor local = terms[group.rank()].clone(), again = local.clone();
-        Work first = sum_in_fixed_order(group, local), second = sum_in_fixed_order(group, again);
-        first.wait();
-        second.wait();
-        EXPECT_TRUE(at::equal(local, expected)) << ranks << " ranks, " << elements << " elements";
-        EXPECT_TRUE(at::equal(again, expected));
-      });
-    }
-  }
+TEST(FixedOrder, StoresFewSums) {
+  const auto stored = [](int64_t terms, int ranks, int rank) {
+    return FixedOrderSum({}, terms, ranks, rank).stored();
+  };
+  EXPECT_EQ(stored(1, 1, 0), 0);
+  EXPECT_EQ(stored(2, 2, 1), 0);
+  EXPECT_EQ(stored(8, 1, 0), 3);
+  EXPECT_EQ(stored(8, 2, 0), 2);
+  EXPECT_EQ(stored(12, 3, 1), 2) << "of the terms 4 to 7, the sum of the first two and the third";
 }
 
 }  // namespace

@@ -118,9 +118,8 @@ TEST_P(OptimizersAndStrategies, TakeTheStepsOfOneRank) {
         std::vector<EngineOptions> all = {
             {.strategy = row.name},
             {.strategy = row.name, .gradients_to_owners = false, .lazy_rows = false},
-            {.strategy = row.name, .shared_parameters = false}};
-        if (row.gradients == Held::replicated && ranks != 3)
-          all.push_back({.strategy = row.name, .fixed_order = 1});
+            {.strategy = row.name, .shared_parameters = false},
+            {.strategy = row.name, .fixed_order = ranks}};
         for (const EngineOptions& options : all) {
           const NamedTensors together = twenty_steps(mesh, options, GetParam());
           for (const auto& [name, expected] : alone) {

@@ -42,7 +42,8 @@ Reducer::Reducer(Arena& arena, Group& group, const ReducerOptions& options)
     torch::autograd::impl::set_post_acc_grad_hooks(tensor, std::make_unique<Hook>(*this, i));
   }
   uses_left_.resize(arena.parameters().size(), 0);
-  if (options.fixed_order > 0) set_aside_.emplace(arena.buffers().grad, options.fixed_order);
+  if (options.fixed_order > 0)
+    set_aside_.emplace(arena.buffers().grad, options.fixed_order, group.size(), group.rank());
 }
 
 Reducer::~Reducer() {
@@ -225,13 +226,13 @@ void Reducer::on_complete(size_t parameter) {
 void Reducer::launch_ready() {
   for (; launched_ < buckets_.size() && buckets_[launched_].missing == 0; ++launched_) {
     const Bucket& bucket = buckets_[launched_];
-    if (set_aside_) set_aside_->add_taken(bucket.range);
-    if (group_.size() == 1) continue;
+    if (group_.size() == 1) {
+      if (set_aside_) set_aside_->roots(bucket.range);
+      continue;
+    }
     RECORD_USER_SCOPE(phase::reduce);
     scratch_.open(bucket.unit);  // not yet open if this rank does not use it
-    reductions_.push_back(
-        {options_.to_owners ? group_.reduce(gradients(bucket), bucket.owner) : sum(gradients(bucket)),
-         &bucket});
+    reductions_.push_back({reduce(bucket), &bucket});
     while (arena_.gradients_are_sharded() && reductions_.size() > most_unreleased) finish_oldest();
   }
   for (; launched_ >= buckets_.size() && launched_ < buckets_.size() + tables_.size(); ++launched_) {
@@ -243,8 +244,10 @@ void Reducer::launch_ready() {
   }
 }
 
-Work Reducer::sum(const Tensor& values) {
-  return set_aside_ ? sum_in_fixed_order(group_, values) : group_.all_reduce(values);
+Work Reducer::reduce(const Bucket& bucket) {
+  if (set_aside_) return sum_in_fixed_order(group_, options_.fixed_order, set_aside_->roots(bucket.range));
+  if (options_.to_owners) return group_.reduce(gradients(bucket), bucket.owner);
+  return group_.all_reduce(gradients(bucket));
 }
 
 void Reducer::finish_oldest() {
@@ -290,7 +293,7 @@ void Reducer::finish(std::span<double> totals) {
   if (group_.size() == 1 || totals.empty()) return wait();
   Tensor sums = at::tensor(at::ArrayRef<double>(totals.data(), totals.size()), at::kDouble)
                     .to(arena_.buffers().grad.device());
-  reductions_.push_back({sum(sums), nullptr});
+  reductions_.push_back({group_.all_reduce(sums), nullptr});
   wait();
   sums = sums.to(at::kCPU);
   std::copy_n(sums.const_data_ptr<double>(), totals.size(), totals.begin());

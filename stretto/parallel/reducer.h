@@ -21,9 +21,9 @@ struct ReducerOptions {
   // Sums go to the rank that owns the shard; gradients of other shards become zeros. REQUIRED if gradients
   // are sharded.
   bool to_owners = false;
-  // > 0: the number of micro-batches per step on this rank, which is the same on all ranks; the number of
-  // ranks is 1, 2, 4, ... Gradients are then summed in an order that depends only on the total number of
-  // micro-batches (fixed_order.h). REQUIRES: no parameter is sparse, and not to_owners.
+  // > 0: the number of micro-batches per step over all ranks, at least one per rank. Gradients are then
+  // summed in an order that depends only on it (fixed_order.h). REQUIRES: no parameter is sparse, and not
+  // to_owners.
   int64_t fixed_order = 0;
 };
 
@@ -127,7 +127,7 @@ class Reducer {
   void on_complete(size_t parameter);
   void complete_the_rest();
   void launch_ready();
-  Work sum(const Tensor& values);
+  Work reduce(const Bucket& bucket);
   void finish_oldest();
   void open_ahead(size_t unit);
   Tensor gradients(const Bucket& bucket) const;

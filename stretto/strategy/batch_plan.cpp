@@ -1,7 +1,6 @@
 #include "stretto/strategy/batch_plan.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "stretto/base/error.h"
 
@@ -57,14 +56,8 @@ void refuse_two_units(const BatchRequest& request, const OptionLabels& labels) {
                     labels.label("max_tokens"), labels.mention(by_samples));
 }
 
-// The micro-batches of a step are the leaves of a binary tree, of which each rank has a subtree.
-void require_deterministic(const BatchRequest& request, int64_t data_ranks, const OptionLabels& labels) {
+BatchPlan divide_deterministic(const BatchRequest& request, int64_t data_ranks, const OptionLabels& labels) {
   const std::string label = labels.label("deterministic");
-  if (!std::has_single_bit(static_cast<uint64_t>(data_ranks))) {
-    throw ConfigError(
-        "{}{} ranks cannot divide the micro-batches of a step into halves; start 1, 2, 4, 8, ... ranks",
-        label, data_ranks);
-  }
   if (request.max_tokens) {
     throw ConfigError(
         "{}micro-batches sized by tokens depend on the number of ranks; replace {} by global_batch_size and batch_size",
@@ -74,18 +67,35 @@ void require_deterministic(const BatchRequest& request, int64_t data_ranks, cons
     throw ConfigError("{}the micro-batches of a step must be the same for any number of ranks; set {} and {}",
                       label, labels.mention("global_batch_size"), labels.mention("batch_size"));
   }
-  if (*request.global_batch_size % (*request.batch_size * data_ranks) != 0) {
-    throw ConfigError(
-        "{}{} must be a multiple of {} x {} ranks = {}, so that each rank has as many micro-batches", label,
-        labels.mention("global_batch_size"), labels.mention("batch_size"), data_ranks,
-        *request.batch_size * data_ranks);
+  BatchPlan plan = {.global_batch_size = *request.global_batch_size,
+                    .batch_size = *request.batch_size,
+                    .data_ranks = data_ranks};
+  if (plan.global_batch_size % plan.batch_size != 0) {
+    throw ConfigError("{}{} ({}) must be a multiple of {} ({}), so that micro-batches have as many samples",
+                      label, labels.mention("global_batch_size"), plan.global_batch_size,
+                      labels.mention("batch_size"), plan.batch_size);
   }
+  if (plan.micro_batches() < data_ranks) {
+    throw ConfigError(
+        "{}a step has {} micro-batches, which is fewer than the {} ranks; set {} to at least {}, {} to at most {}, or start fewer ranks",
+        label, plan.micro_batches(), data_ranks, labels.mention("global_batch_size"),
+        plan.batch_size * data_ranks, labels.mention("batch_size"),
+        std::max<int64_t>(1, plan.global_batch_size / data_ranks));
+  }
+  plan.grad_accumulation_steps = divide_up(plan.micro_batches(), data_ranks);
+  if (request.grad_accumulation_steps.value_or(plan.grad_accumulation_steps) !=
+      plan.grad_accumulation_steps) {
+    plan.grad_accumulation_steps = *request.grad_accumulation_steps;
+    refuse_contradiction(plan, divide_up(plan.global_batch_size, data_ranks * plan.grad_accumulation_steps),
+                         labels);
+  }
+  return plan;
 }
 
 }  // namespace
 
 BatchPlan resolve_batch(const BatchRequest& request, int64_t data_ranks, const OptionLabels& labels) {
-  if (request.deterministic) require_deterministic(request, data_ranks, labels);
+  if (request.deterministic) return divide_deterministic(request, data_ranks, labels);
   const int64_t accumulation = request.grad_accumulation_steps.value_or(1);
   if (request.max_tokens) {
     if (request.global_batch_size || request.batch_size) refuse_two_units(request, labels);

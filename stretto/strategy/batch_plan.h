@@ -14,7 +14,8 @@ struct BatchRequest {
   std::optional<int64_t> global_batch_size = std::nullopt;  // samples per optimizer step, over all ranks
   std::optional<int64_t> grad_accumulation_steps = std::nullopt;
   std::optional<int64_t> max_tokens = std::nullopt;  // per rank and micro-batch, instead of both batch sizes
-  bool deterministic = false;  // a step has the same micro-batches for any number of ranks
+  // A step has global_batch_size / batch_size micro-batches, for any number of ranks.
+  bool deterministic = false;
 };
 
 // How the samples of one optimizer step are divided: global_batch_size = batch_size x data_ranks x
@@ -27,12 +28,15 @@ struct BatchPlan {
   int64_t data_ranks = 1;  // ranks that train on different samples (Axes::data)
   int64_t max_tokens = 0;  // per rank and micro-batch; 0: no limit
 
+  // The micro-batches of a step over all ranks if each has batch_size samples. REQUIRES: max_tokens is 0.
+  int64_t micro_batches() const { return global_batch_size / batch_size; }
+
   bool operator==(const BatchPlan&) const = default;
 };
 
 // Any two of the three sizes determine the third; with fewer, batch_size defaults to 32 and
 // grad_accumulation_steps to 1. Called by resolve() (topology.h). Throws ConfigError with the equation, its
-// numbers and what to change, also if `deterministic` does not allow the sizes or the number of ranks.
+// numbers and what to change, also if `deterministic` does not allow the sizes.
 // REQUIRES: data_ranks >= 1.
 BatchPlan resolve_batch(const BatchRequest& request, int64_t data_ranks, const OptionLabels& labels);
 

@@ -37,8 +37,6 @@ inline bool shards_optimizer(const Sharding& row) { return row.optimizer == Held
 inline bool shards_gradients(const Sharding& row) { return row.gradients == Held::sharded; }
 inline bool shards_parameters(const Sharding& row) { return row.parameters == Held::sharded; }
 inline bool is_hybrid(const Sharding& row) { return row.hybrid; }
-// Whole gradients are summed, so that the order can be the same for any number of ranks.
-inline bool sums_whole_gradients(const Sharding& row) { return !shards_gradients(row) && !is_hybrid(row); }
 
 // Layers may be divided among ranks (tensor parallelism): no rank waits for others' gradients or parameters
 // during backward, where it may wait for the parts of a layer.

@@ -25,7 +25,7 @@ TEST(Sharding, RowsWithAPropertyAreListed) {
   EXPECT_EQ(strategies_with(is_hybrid), "hsdp");
   EXPECT_EQ(strategies_with(shards_parameters), "fsdp and hsdp");
   EXPECT_EQ(strategies_with(shards_optimizer), "zero1, zero2, fsdp and hsdp");
-  EXPECT_EQ(strategies_with(sums_whole_gradients, "or"), "ddp or zero1");
+  EXPECT_EQ(strategies_with(shards_gradients, "or"), "zero2, fsdp or hsdp");
   EXPECT_EQ(strategies_with([](const Sharding&) { return false; }), "");
 }
 

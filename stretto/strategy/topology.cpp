@@ -55,22 +55,10 @@ MeshShape shape_of(const TopologyRequest& request, const std::vector<std::string
   return {.dp_replicate = static_cast<int>(ranks / shard), .dp_shard = static_cast<int>(shard), .tp = tp};
 }
 
-// training.deterministic sums whole gradients over all ranks in one order.
-void require_one_order(const TopologyRequest& request, const MeshShape& shape) {
-  const Sharding& row = find_sharding(request.strategy);
-  const bool several_copies = shards_optimizer(row) && shape.dp_replicate > 1;
-  if (sums_whole_gradients(row) && !several_copies) return;
-  throw ConfigError("{}strategy {} sums gradients per shard, in an order of its own; choose {}",
-                    request.labels.label("deterministic"), row.name,
-                    strategies_with(sums_whole_gradients, "or"));
-}
-
 }  // namespace
 
 Topology resolve(const TopologyRequest& request, const MeshShape& shape) {
-  const BatchPlan batch = resolve_batch(request.batch, shape.size(Axes::data), request.labels);
-  if (request.batch.deterministic) require_one_order(request, shape);
-  return {.shape = shape, .batch = batch};
+  return {.shape = shape, .batch = resolve_batch(request.batch, shape.size(Axes::data), request.labels)};
 }
 
 Topology resolve(const TopologyRequest& request, const std::vector<std::string>& hosts) {

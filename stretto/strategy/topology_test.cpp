@@ -57,7 +57,7 @@ TEST(BatchPlan, TokenBudgetsReplaceSampleCounts) {
               ThrowsMessage<ConfigError>(HasSubstr("global_batch_size")));
 }
 
-TEST(BatchPlan, DeterministicRunsNeedTheSameMicroBatchesOnAnyNumberOfRanks) {
+TEST(BatchPlan, DeterministicRunsHaveTheSameMicroBatchesOnAnyNumberOfRanks) {
   TopologyRequest request = {.batch = {.deterministic = true}};
   const auto refusal = [&](int ranks) -> std::string {
     try {
@@ -71,21 +71,26 @@ TEST(BatchPlan, DeterministicRunsNeedTheSameMicroBatchesOnAnyNumberOfRanks) {
   request.batch.batch_size = 4;
   EXPECT_THAT(refusal(2), HasSubstr("set global_batch_size and batch_size"));
   request.batch.global_batch_size = 24;
-  EXPECT_EQ(refusal(1), "");
-  EXPECT_EQ(refusal(2), "");
+  EXPECT_EQ(plan(request.batch, 1), (Sizes{24, 4, 6}));
   EXPECT_EQ(plan(request.batch, 2), (Sizes{24, 4, 3}));
-  EXPECT_THAT(refusal(4), HasSubstr("global_batch_size must be a multiple of batch_size x 4 ranks = 16"));
-  EXPECT_THAT(refusal(3), HasSubstr("3 ranks cannot divide the micro-batches of a step into halves"));
-  request.strategy = "zero1";
-  EXPECT_EQ(refusal(2), "");
-  EXPECT_THAT([&] { resolve(request, MeshShape{.dp_replicate = 2}); },
-              ThrowsMessage<ConfigError>(HasSubstr("in an order of its own")))
-      << "sums over shards, then over copies";
-  for (const char* strategy : {"zero2", "fsdp", "hsdp"}) {
-    request.strategy = strategy;
-    EXPECT_THAT(refusal(2), HasSubstr("choose ddp or zero1"));
+  EXPECT_EQ(plan(request.batch, 4), (Sizes{24, 4, 2}));
+  EXPECT_EQ(plan(request.batch, 5), (Sizes{24, 4, 2}));
+  EXPECT_EQ(plan(request.batch, 6), (Sizes{24, 4, 1}));
+  EXPECT_THAT(
+      refusal(7),
+      HasSubstr(
+          "a step has 6 micro-batches, which is fewer than the 7 ranks; set global_batch_size to at least 28, batch_size to at most 3, or start fewer ranks"));
+  for (const Sharding& row : shardings()) {
+    request.strategy = row.name;
+    for (const int ranks : {1, 2, 3, 4}) EXPECT_EQ(refusal(ranks), "") << row.name << " " << ranks;
   }
   request.strategy = "ddp";
+  request.batch.grad_accumulation_steps = 2;
+  EXPECT_EQ(refusal(5), "");
+  EXPECT_THAT(refusal(6), HasSubstr("the right-hand side is 48"));
+  request.batch.grad_accumulation_steps.reset();
+  request.batch.global_batch_size = 22;
+  EXPECT_THAT(refusal(2), HasSubstr("global_batch_size (22) must be a multiple of batch_size (4)"));
   request.batch.batch_size.reset();
   request.batch.max_tokens = 512;
   EXPECT_THAT(refusal(2), HasSubstr("max_tokens"));

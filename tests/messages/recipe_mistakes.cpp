@@ -55,7 +55,8 @@ void add_contradictions(Mistakes& all) {
   batch("sizes that contradict", 2, "global_batch_size: 16, batch_size: 4, grad_accumulation_steps: 3");
   batch("steps without samples", 1, "global_batch_size: 2, grad_accumulation_steps: 3");
   batch("samples and tokens", 1, "batch_size: 2, max_tokens: 100");
-  batch("deterministic on three ranks", 3, "deterministic: true, global_batch_size: 12, batch_size: 4");
+  batch("deterministic on more ranks than micro-batches", 4,
+        "deterministic: true, global_batch_size: 12, batch_size: 4");
   batch("copies of three ranks", 2, "strategy: hsdp, dp_shard: 3");
   const auto check = [&](const char* name, const std::string& yaml) {
     all.push_back(

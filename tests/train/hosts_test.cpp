@@ -58,10 +58,13 @@ TEST_F(TrainHosts, DeterministicRunsHaveTheSameBitsOnAnyHosts) {
   const std::string deterministic =
       settings + "training.precision=fp32 training.deterministic=true training.batch_size=4 ";
   workspace_.train("1x1", 1, deterministic);
-  train("2x2", 2, 2, deterministic);
-  EXPECT_EQ(workspace_.losses("2x2"), workspace_.losses("1x1"));
-  EXPECT_TRUE(workspace_.read("2x2/model/model.safetensors") ==
-              workspace_.read("1x1/model/model.safetensors"));
+  for (const std::string strategy : {"ddp", "fsdp", "hsdp"}) {
+    train("2x2", 2, 2, deterministic + "resume=false training.strategy=" + strategy);
+    EXPECT_EQ(workspace_.losses("2x2"), workspace_.losses("1x1")) << strategy;
+    EXPECT_TRUE(workspace_.read("2x2/model/model.safetensors") ==
+                workspace_.read("1x1/model/model.safetensors"))
+        << strategy;
+  }
 }
 
 // laws_test.cpp tests the same over TCP alone, as with one rank per host.

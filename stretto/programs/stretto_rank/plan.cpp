@@ -153,6 +153,7 @@ std::vector<Row> forecast_rows(const Measured& measured, const TrainingConfig& t
   std::vector<Row> rows;
   for (Sharding row : shardings()) {
     row.reshard_after_forward = training.reshard_after_forward;
+    if (training.deterministic) row.gradients = Held::replicated;  // EngineOptions::fixed_order
     if (row.hybrid && job.hosts() == 1 && row.name != training.strategy) continue;  // fsdp
     if (row.optimizer == Held::sharded && !measured.sizes.can_shard) continue;
     Row result = {.strategy = row.name,

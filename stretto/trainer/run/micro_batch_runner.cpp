@@ -96,6 +96,7 @@ void MicroBatchRunner::each(const data::GlobalBatch& batch, const PassInfo& info
 StepTotals MicroBatchRunner::train(const data::GlobalBatch& batch, const PassInfo& info,
                                    parallel::Engine& engine, LoggedWindows& logged, parallel::Reduce reduce) {
   double count = 0;
+  std::vector<double> counts(batch.micro_batches.size());
   const Tensor losses = at::zeros({std::max<int64_t>(1, std::ssize(batch.micro_batches))},
                                   at::TensorOptions(at::kDouble).device(options_.device));
   const auto step = [&](Pass& pass) { return module_.training_step(pass.batch, pass.context); };
@@ -109,10 +110,21 @@ StepTotals MicroBatchRunner::train(const data::GlobalBatch& batch, const PassInf
     }
     if (pass.idle()) return;
     losses[pass.number] = loss.sum.detach();
+    counts[static_cast<size_t>(pass.number)] = loss.count;
     count += loss.count;
   };
   each<Loss>(batch, info, options_.collective_forward, logged, step, use);
-  return totals_of(parallel::sum_rows_in_fixed_order(losses).item<double>(), count, logged);
+  StepTotals totals =
+      totals_of(parallel::sum_rows_in_fixed_order(losses.clone()).item<double>(), count, logged);
+  totals.losses.resize(static_cast<size_t>(batch.parts));
+  totals.counts.resize(static_cast<size_t>(batch.parts));
+  const int64_t idle = std::ssize(batch.micro_batches) - batch.own_parts.size();
+  for (int64_t part = 0; part < batch.own_parts.size(); ++part) {
+    const auto of_step = static_cast<size_t>(batch.own_parts.begin + part);
+    totals.losses[of_step] = losses[idle + part].item<double>();
+    totals.counts[of_step] = counts[static_cast<size_t>(idle + part)];
+  }
+  return totals;
 }
 
 StepTotals MicroBatchRunner::by_hand(const data::GlobalBatch& batch, const PassInfo& info,

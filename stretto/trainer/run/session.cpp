@@ -22,7 +22,7 @@ data::BatchOptions batch_options(const TrainingConfig& training, const BatchPlan
           .max_tokens = plan.max_tokens,
           .batch_size = plan.batch_size,
           .grad_accumulation_steps = plan.grad_accumulation_steps,
-          .same_parts = training.deterministic,
+          .same_parts = training.deterministic ? plan.micro_batches() : 0,
           .world_size = mesh.size(Axes::data),
           .rank = mesh.position(Axes::data)};
 }
@@ -47,7 +47,7 @@ parallel::EngineOptions engine_options(const Recipe& recipe, const BatchPlan& pl
           .groups = std::move(groups),
           // Manual optimization sets gradients aside between micro-batches.
           .lazy_rows = !manual || (plan.grad_accumulation_steps == 1 && plan.max_tokens == 0),
-          .fixed_order = training.deterministic ? plan.grad_accumulation_steps : 0,
+          .fixed_order = training.deterministic ? plan.micro_batches() : 0,
           .average = average,
           .reshard_after_forward = training.reshard_after_forward,
           .min_unit_elements = training.wrap_min_parameters,

@@ -1,6 +1,5 @@
-#include <bit>
-
 #include "stretto/base/strings.h"
+#include "stretto/parallel/fixed_order.h"
 #include "stretto/strategy/batch_plan.h"
 #include "stretto/trainer/api/teachers.h"
 #include "stretto/trainer/run/session.h"
@@ -18,11 +17,11 @@ std::string Session::describe_lr_scale() const {
 
 std::string Session::describe_order() const {
   if (!recipe.training.deterministic) return "";
-  const auto sums = std::bit_width(static_cast<uint64_t>(mesh.batch_plan().grad_accumulation_steps - 1));
+  const BatchPlan& plan = mesh.batch_plan();
+  const parallel::FixedOrderSum sum({}, plan.micro_batches(), mesh.size(Axes::sum), mesh.position(Axes::sum));
   return fmt::format(
-      "order      fixed: the same bits for 1, 2, 4, ... ranks with this global batch in {} micro-batches; {} per rank for sums, one thread\n",
-      mesh.batch_plan().grad_accumulation_steps * mesh.batch_plan().data_ranks,
-      human_bytes(static_cast<double>(sums * engine.facts().memory.gradients)));
+      "order      fixed: the same bits for any number of ranks with this global batch in {} micro-batches; {} per rank for sums, one thread\n",
+      plan.micro_batches(), human_bytes(static_cast<double>(sum.stored() * engine.facts().memory.gradients)));
 }
 
 std::string Session::describe_mesh() const {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <array>
+#include <vector>
 
 #include "stretto/trainer/api/step_report.h"
 
@@ -15,8 +15,12 @@ struct StepTotals {
   bool logged_in_epoch = false;  // a rank has values for the epoch's end
   Requests requests = {};        // of any rank
 
+  // If sums must not depend on the ranks (parallel/fixed_order.h): the loss and count of each micro-batch of
+  // the step over all ranks, zeros for those of other ranks.
+  std::vector<double> losses = {}, counts = {};
+
   // These values as numbers, to be summed over the ranks; unpack() takes the sums.
-  using Packed = std::array<double, 4 + Requests::count>;
+  using Packed = std::vector<double>;
   Packed pack() const;
   static StepTotals unpack(const Packed& sums);
 };

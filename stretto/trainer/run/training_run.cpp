@@ -150,11 +150,10 @@ double TrainingRun::clip_gradients(double norm, double divisor) {
 // Only the first evaluation logs values of the module; later evaluations are not logged.
 optim::Evaluation TrainingRun::evaluate_again(const data::GlobalBatch& batch) {
   LoggedWindows ignored;
-  const StepTotals local = runner_.train(batch, pass_info(), engine_, ignored);
-  std::array<double, 2> sums = {local.loss, local.count};
+  StepTotals::Packed sums = runner_.train(batch, pass_info(), engine_, ignored).pack();
   engine_.finish(sums);
-  const auto [loss_sum, count] = sums;
-  return {loss_sum / count, 1 / count};
+  const StepTotals totals = StepTotals::unpack(sums);
+  return {totals.loss / totals.count, 1 / totals.count};
 }
 
 void TrainingRun::show_gradients(const data::GlobalBatch& batch, double scale, const StepReport& report) {
