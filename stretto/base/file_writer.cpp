@@ -69,6 +69,11 @@ void FileWriter::write(std::span<const std::byte> bytes) {
   write(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
+void FileWriter::skip(int64_t bytes) {
+  if (change("lseek", path_, [&] { return ::lseek(fd_.get(), bytes, SEEK_CUR); }) < 0) fail("write", path_);
+  size_ += bytes;
+}
+
 void FileWriter::finish() {
   sync(fd_, path_);
   fd_.reset();  // after fsync, close cannot lose data

@@ -25,7 +25,8 @@ class FileWriter {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view bytes);
-  int64_t size() const { return size_; }  // bytes written so far: the offset of the next one
+  void skip(int64_t bytes);               // leaves a hole, which reads as zeros once something follows it
+  int64_t size() const { return size_; }  // the offset of the next byte
   void finish();                          // fsync and close. REQUIRES: not finished before
 
  private:

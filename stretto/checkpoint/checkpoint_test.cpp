@@ -1,3 +1,5 @@
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -460,14 +462,40 @@ TEST_F(SeparateFolders, Rank0KeepsTheFilesOfAllAndOthersFetchThem) {
     State state = sharded_state(group.rank(), 3, /*by_rows=*/true, /*filled=*/false);
     {
       const auto own_path = checkpoint_format::checkpoint_path(folder(group.rank()), 2);
-      const ReadableCheckpoint readable(group, own_path, folder(group.rank()));
+      ReadableCheckpoint readable(group, own_path, folder(group.rank()), std::chrono::milliseconds(0));
       EXPECT_EQ(readable.path() == own_path, group.rank() == 0);
+      readable.fetch(state);
       load(group, readable.path(), state);
     }
     const State expected = sharded_state(group.rank(), 3, /*by_rows=*/true, /*filled=*/true);
     EXPECT_TRUE(at::equal(state.tensors[0].pieces[0].data, expected.tensors[0].pieces[0].data));
   });
   for (const int rank : {1, 2}) EXPECT_TRUE(is_empty(rank)) << "the copies were removed";
+}
+
+// What a host's ranks do not read is not sent to it, and what all read arrives everywhere.
+TEST_F(SeparateFolders, AHostFetchesOnlyWhatItsRanksRead) {
+  EXPECT_THAT(save(1), ::testing::Each(""));
+  comm::run_rank_threads(3, [&](Group& group) {
+    const auto files_after = [&](State state) {
+      const auto own_path = checkpoint_format::checkpoint_path(folder(group.rank()), 1);
+      ReadableCheckpoint readable(group, own_path, folder(group.rank()), std::chrono::milliseconds(0));
+      readable.fetch(state);
+      load(group, readable.path(), state);
+      const Piece& piece = state.tensors[0].pieces[0];
+      EXPECT_EQ(piece.data.flatten()[0].item<float>(), static_cast<float>(piece.region.flat_begin));
+      std::set<std::string> files;
+      for (const auto& entry : std::filesystem::directory_iterator(readable.path()))
+        files.insert(entry.path().filename());
+      return files;
+    };
+    const std::string own = fmt::format("rank-{:05}.safetensors", group.rank());
+    const std::set<std::string> all = {"manifest.json", "rank-00000.safetensors", "rank-00001.safetensors",
+                                       "rank-00002.safetensors"};
+    const auto of_shard = files_after(sharded_state(group.rank(), 3, /*by_rows=*/false, /*filled=*/false));
+    EXPECT_EQ(of_shard, group.rank() == 0 ? all : (std::set<std::string>{"manifest.json", own}));
+    EXPECT_EQ(files_after(sharded_state(0, 1, /*by_rows=*/false, /*filled=*/false)), all);
+  });
 }
 
 // The failure is on the rank that writes its file, or on rank 0, which receives it.

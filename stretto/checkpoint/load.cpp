@@ -97,7 +97,11 @@ class Files {
   std::map<std::string, MappedFile> files_;
 };
 
+// False only if no element is in both.
 bool overlaps(const StoredPiece& stored, const Region& wanted) {
+  const Region& there = stored.region;
+  if (there.offset == wanted.offset && there.extent == wanted.extent)
+    return std::max(there.flat_begin, wanted.flat_begin) < std::min(there.flat_end, wanted.flat_end);
   for (size_t axis = 0; axis < wanted.extent.size(); ++axis) {
     if (stored.region.offset[axis] >= wanted.offset[axis] + wanted.extent[axis] ||
         wanted.offset[axis] >= stored.region.offset[axis] + stored.region.extent[axis]) {
@@ -145,6 +149,15 @@ checkpoint_format::Manifest load(Group& group, const std::filesystem::path& chec
   }
   for (const auto& [name, value] : manifest.scalars.items()) state.scalars[name] = value;
   return manifest;
+}
+
+std::vector<const StoredPiece*> pieces_of(const Entry& entry, const StoredEntry& stored) {
+  std::vector<const StoredPiece*> pieces;
+  for (const StoredPiece& piece : stored.pieces) {
+    if (std::ranges::any_of(entry.pieces, [&](const Piece& own) { return overlaps(piece, own.region); }))
+      pieces.push_back(&piece);
+  }
+  return pieces;
 }
 
 std::optional<std::filesystem::path> choose(

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "stretto/base/option_names.h"
 #include "stretto/checkpoint_format/folder.h"
@@ -21,6 +22,10 @@ namespace stretto::checkpoint {
 // determines dtypes. Collective, with the same checkpoint on all ranks.
 checkpoint_format::Manifest load(Group& group, const std::filesystem::path& checkpoint, State& state,
                                  const OptionNames& names = {});
+
+// The stored pieces that load() reads for an entry.
+std::vector<const checkpoint_format::StoredPiece*> pieces_of(const Entry& entry,
+                                                             const checkpoint_format::StoredEntry& stored);
 
 // Returns on every rank the checkpoint that `choose` finds on rank 0; it may take any time
 // (Group::rank_0_first). Collective.

@@ -12,12 +12,14 @@ namespace stretto::checkpoint {
 // of the same name.
 class SharedFolder {
  public:
+  static constexpr std::chrono::milliseconds default_patience = std::chrono::seconds(5);
+
   // Rank 0 creates an entry with a random name, and the others look for it: once on a file system of their
   // host, for up to `patience` on other file systems, because network file systems cache lookups. The entry
   // is removed. If rank 0 cannot create an entry, all ranks are assumed to see the folder: a save then
   // reports the reason. Collective. REQUIRES: the folder exists on rank 0.
   SharedFolder(Group& group, const std::filesystem::path& folder,
-               std::chrono::milliseconds patience = std::chrono::seconds(5));
+               std::chrono::milliseconds patience = default_patience);
 
   bool by_all() const { return ranks_without_access().empty(); }
   bool sees(int rank) const { return receiver_of_[static_cast<size_t>(rank)] < 0; }

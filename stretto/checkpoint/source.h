@@ -14,12 +14,12 @@ namespace stretto::checkpoint {
 // A checkpoint of rank 0 as the source of a state. Every rank can read it while this object lives.
 class Source : public StateSource {
  public:
-  // `scratch`: a folder for copies, as ReadableCheckpoint's. `names`: as load()'s. Collective, also the
-  // destructor. Throws IoError or DataError if a rank cannot read the checkpoint.
+  // `scratch`, `patience`: as ReadableCheckpoint's. `names`: as load()'s. Collective, also the destructor.
+  // Throws IoError or DataError if a rank cannot read the checkpoint.
   Source(Group& group, const std::filesystem::path& checkpoint, const std::filesystem::path& scratch,
-         OptionNames names = {});
+         std::chrono::milliseconds patience = SharedFolder::default_patience, OptionNames names = {});
 
-  const checkpoint_format::Manifest& manifest() const { return manifest_; }
+  const checkpoint_format::Manifest& manifest() const { return readable_.manifest(); }
 
   std::set<std::string> tensors() const override;
   void fill(State& state) override;  // by load()
@@ -27,7 +27,6 @@ class Source : public StateSource {
  private:
   Group& group_;
   ReadableCheckpoint readable_;
-  checkpoint_format::Manifest manifest_;
   OptionNames names_;
 };
 

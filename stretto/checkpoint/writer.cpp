@@ -142,7 +142,7 @@ std::string Writer::prepare() {
   }
   failure = group_.broadcast_bytes(failure, 0);
   if (!failure.empty()) return failure;
-  shared_.emplace(group_, options_.folder);
+  shared_.emplace(group_, options_.folder, options_.patience);
   if (!shared_->by_all() && group_.rank() == 0) {
     log::info("checkpoints are kept in {}; ranks that do not see it, such as rank {} ({}), send theirs there",
               shared_->place(0), shared_->ranks_without_access()[0],

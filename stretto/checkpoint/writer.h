@@ -22,6 +22,7 @@ struct WriterOptions {
   checkpoint_format::Retention retention = {};
   // The folder of a file for the snapshot (tensor/file_memory.h); "": it is in memory.
   std::filesystem::path snapshot_folder = {};
+  std::chrono::milliseconds patience = SharedFolder::default_patience;  // SharedFolder's
   // Writes files of the model that are no tensors, such as the tokenizer's, into the folder of each
   // checkpoint. Called on rank 0 by the thread that writes. If it throws, the checkpoint has none of them.
   std::function<void(const std::filesystem::path& folder)> write_companions = {};

@@ -231,9 +231,7 @@ void TrainingConfig::fields(settings::Fields& field) {
       may_change_on_resume());
   field(
       "deterministic", deterministic,
-      fmt::format(
-          "same bits for 1, 2, 4, ... ranks on any hosts, with the same global_batch_size and batch_size: gradients of micro-batches are summed in an order that does not depend on the ranks, and each rank uses one thread ({} on CPU)",
-          strategies_with(sums_whole_gradients)));
+      "same bits for any number of ranks, hosts and strategy, with the same global_batch_size and batch_size: gradients of micro-batches are summed in an order that does not depend on the ranks, each rank has whole gradients, and uses one thread (on CPU)");
   field("bucket_mb", bucket_mb, "maximum size of a gradient bucket, in MiB", above(0).may_change_on_resume());
   field(
       "shared_parameters", shared_parameters,
@@ -331,6 +329,10 @@ void CheckpointConfig::fields(settings::Fields& field) {
       "save_models", save_models,
       "models to keep besides model/, in models/: the best by each of these metrics, as in best_accuracy, best_f1>0.5, best_valid_loss<0.7, best_train_loss (the mean since the last evaluation); best_NAME:max for a metric of your own",
       model_rule_form());
+  field(
+      "folder_patience", folder_patience,
+      "seconds for which ranks of other hosts look for the files of rank 0 in a network file system, before they count the output folder as one of their own host",
+      at_least(0).at_most(3600));
 }
 
 void EvaluateConfig::fields(settings::Fields& field) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <filesystem>
@@ -163,7 +164,11 @@ struct CheckpointConfig {
   std::vector<std::string> accept_changes = {};
   bool allow_nonfinite = false;
   std::vector<std::string> save_models = {};
+  double folder_patience = 5;  // seconds
 
+  std::chrono::milliseconds wait_for_folder() const {
+    return std::chrono::milliseconds(static_cast<int64_t>(1000 * folder_patience));
+  }
   void fields(settings::Fields& field);
   bool operator==(const CheckpointConfig&) const = default;
 };

@@ -49,6 +49,7 @@ void Checkpoints::save(State state, const StepReport& report, bool last,
                                                                .every_steps = config.keep_every.value_or(0)},
                                                  .snapshot_folder = offload_folder(recipe_).value_or(
                                                      parameter_folder(recipe_).value_or("")),
+                                                 .patience = config.wait_for_folder(),
                                                  .write_companions = [this](const auto& folder) {
                                                    module_.save_companions(folder);
                                                  }});

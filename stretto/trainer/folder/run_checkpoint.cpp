@@ -134,7 +134,8 @@ RunCheckpoint::RunCheckpoint(const Recipe& recipe, const Mesh& mesh, const std::
     : mesh_(mesh),
       path_(checkpoint),
       continues_folder_(!mesh.world().broadcast_bytes(is_of_run(recipe, checkpoint) ? "yes" : "", 0).empty()),
-      source_(mesh.world(), checkpoint, checkpoints_of(recipe), {{"precision", "training.precision"}}) {
+      source_(mesh.world(), checkpoint, checkpoints_of(recipe), recipe.checkpoint.wait_for_folder(),
+              {{"precision", "training.precision"}}) {
   require_same_settings(recipe, source_.manifest(), checkpoint);
 }
 
