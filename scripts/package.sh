@@ -50,7 +50,7 @@ Maintainer: The stretto authors <stretto@localhost>
 Installed-Size: $(du -sk "$root/usr" | cut -f1)
 Depends: $depends
 Recommends: libcurl4t64 | libcurl4
-Suggests: g++, cmake, pkg-config, libfmt-dev, libyaml-cpp-dev, nlohmann-json3-dev, libxxhash-dev, libutf8proc-dev, libpcre2-dev, libhwy-dev, zlib1g-dev, libzstd-dev, libssl-dev
+Suggests: openmpi-bin, g++, cmake, pkg-config, libfmt-dev, libyaml-cpp-dev, nlohmann-json3-dev, libxxhash-dev, libutf8proc-dev, libpcre2-dev, libhwy-dev, zlib1g-dev, libzstd-dev, libssl-dev
 Description: distributed training of language models in C++
  The program stretto, its library, headers, CMake package and pkg-config file,
  with a private libtorch. The suggested packages are needed to build

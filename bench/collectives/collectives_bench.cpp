@@ -24,7 +24,7 @@ Group make_group(const std::string& backend, const std::shared_ptr<StoreHandle>&
                  const cluster::RankInfo& me) {
   StoreHandle handle = *store;
   handle.store = c10::make_intrusive<c10d::PrefixStore>(backend, store->store);
-  GroupOptions options = {.secret = me.secret};
+  GroupOptions options = {.secret = me.secret, .encrypt = me.encrypt && backend != "gloo"};
   if (me.local_world_size < me.world_size)
     options.address = cluster::own_address({me.master_addr, me.master_port});
   return Group(backend, std::make_shared<StoreHandle>(handle), me.rank, me.world_size, options);

@@ -83,12 +83,18 @@ def training(options):
 
 
 def reductions(options):
-    programs = [[options.stretto, "launch", "-N", 2, *nodes(node), "--", options.program.resolve(), options.rounds] for node in (0, 1)]
-    records = json_lines(on_hosts(programs).out)
+    def measured(*flags):
+        return json_lines(on_hosts([[options.stretto, "launch", "-N", 2, *nodes(node), *flags, "--", options.program.resolve(),
+                                     options.rounds] for node in (0, 1)]).out)
+
+    records, encrypted = measured(), measured("--encrypt")
     for size, must, goal in ((1 << 20, None, None), (25 << 20, 1.6, 2), (100 << 20, 1.6, 2)):
         of_size = [record for record in records if record["bytes"] == size]
         measure.print_row(f"all-reduce {size >> 20} MiB, 2 hosts x 2 ranks", "ms", [record["in place"] for record in of_size],
                           "Gloo among all ranks", [record["gloo"] for record in of_size], False, must, goal)
+        measure.print_row(f"all-reduce {size >> 20} MiB, 2 hosts x 2 ranks, encrypted", "ms",
+                          [record["in place"] for record in encrypted if record["bytes"] == size], "without encryption",
+                          [record["in place"] for record in of_size], False)
 
 
 def first_step(options):

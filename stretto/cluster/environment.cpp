@@ -32,6 +32,13 @@ std::chrono::seconds read_collective_timeout(const Variables& variables) {
   return std::chrono::seconds(seconds == 0 ? year : seconds);
 }
 
+// Other launchers' ranks meet in a store that rank 0 or torchrun hosts.
+void refuse_encryption(const Variables& variables) {
+  if (!variables.find("STRETTO_ENCRYPT")) return;
+  throw ConfigError(
+      "environment: STRETTO_ENCRYPT is set, but only jobs that `stretto launch` or `stretto train` starts on its hosts are encrypted; start the job by one of them, or unset it");
+}
+
 }  // namespace
 
 std::optional<std::string> process_environment(const char* name) {
@@ -46,7 +53,12 @@ std::string read_secret_file(const std::string& path, const char* what) {
     throw ConfigError("{}: other users may read or write the file {} (mode {:o}); protect it: chmod 600 {}",
                       what, path, status.st_mode & 07777, path);
   }
-  const std::string content = read_file(path);
+  std::string content;
+  try {
+    content = read_file(path);
+  } catch (const IoError& error) {
+    throw ConfigError("{}: {}", what, error.what());
+  }
   const std::string secret(trim(content));
   if (secret.empty()) throw ConfigError("{}: the file {} is empty", what, path);
   return secret;
@@ -92,11 +104,13 @@ RankInfo read_rank_info(const Getenv& getenv) {
   }
   if (variables.first_set() == nullptr) {
     const auto slurm = read_slurm(getenv);
-    const auto open_mpi = slurm ? std::nullopt : read_open_mpi(getenv);
-    info = slurm ? *slurm : open_mpi.value_or(info);
+    const auto mpirun = slurm ? std::nullopt : read_mpirun(getenv);
+    info = slurm ? *slurm : mpirun.value_or(info);
     info.compare_calls = compare_calls;
     info.collective_timeout = collective_timeout;
-    if (info.launched) info.secret = read_secret(getenv);
+    if (!info.launched) return info;
+    refuse_encryption(variables);
+    info.secret = read_secret(getenv);
     return info;
   }
   info.compare_calls = compare_calls;
@@ -126,6 +140,9 @@ RankInfo read_rank_info(const Getenv& getenv) {
           "environment: STRETTO_STORE is set but neither STRETTO_SECRET nor STRETTO_SECRET_FILE is; the store refuses connections without the job's secret");
     }
     info.heartbeat = variables.find("STRETTO_HEARTBEAT").value_or("");
+    info.encrypt = variables.find("STRETTO_ENCRYPT").has_value();
+  } else {
+    refuse_encryption(variables);
   }
   return info;
 }

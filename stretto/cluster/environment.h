@@ -26,6 +26,7 @@ struct RankInfo {
 
   std::optional<Endpoint> store = {};  // the store of stretto's launcher
   std::string secret = {};             // of the job's store; empty: none is set
+  bool encrypt = false;                // STRETTO_ENCRYPT: connections between processes are encrypted
 
   std::string heartbeat = {};                    // the launcher's FlightBoard; empty without one
   std::chrono::seconds collective_timeout{600};  // STRETTO_COLLECTIVE_TIMEOUT
@@ -53,12 +54,13 @@ std::optional<int> evaluation_socket(const Getenv& getenv = process_environment)
 // Reads the variables that torchrun and `stretto launch` set for their ranks: RANK, WORLD_SIZE, LOCAL_RANK,
 // LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, GROUP_RANK, TORCHELASTIC_RESTART_COUNT,
 // TORCHELASTIC_USE_AGENT_STORE; and of stretto's own STRETTO_STORE (host:port), STRETTO_SECRET or
-// STRETTO_SECRET_FILE, STRETTO_HEARTBEAT, STRETTO_COLLECTIVE_TIMEOUT (seconds; 0: a year) and STRETTO_DEBUG.
-// If none of them is set, reads the variables that srun (SLURM_STEP_NUM_TASKS, SLURM_PROCID, ...) or Open
-// MPI's mpirun (OMPI_COMM_WORLD_SIZE, ...) sets for several tasks. A process that evaluates is a single rank
-// whatever is set. Otherwise the process is a single rank
-// (MASTER_ADDR and MASTER_PORT alone are ignored: some clusters set them everywhere). Throws ConfigError,
-// naming the variable, if they are incomplete or contradict each other.
+// STRETTO_SECRET_FILE, STRETTO_HEARTBEAT, STRETTO_ENCRYPT (with STRETTO_STORE only),
+// STRETTO_COLLECTIVE_TIMEOUT (seconds; 0: a year) and STRETTO_DEBUG. If none of them is set, reads the
+// variables that srun (SLURM_STEP_NUM_TASKS, SLURM_PROCID, ...) or the mpirun of Open MPI
+// (OMPI_COMM_WORLD_SIZE, ...) or MPICH (MPI_LOCALNRANKS, ...) sets for several tasks. A process that evaluates
+// is a single rank whatever is set. Otherwise the process is a single rank (MASTER_ADDR and MASTER_PORT alone
+// are ignored: some clusters set them everywhere). Throws ConfigError, naming the variable, if they are
+// incomplete or contradict each other.
 RankInfo read_rank_info(const Getenv& getenv = process_environment);
 
 }  // namespace stretto::cluster

@@ -173,6 +173,37 @@ TEST(Environment, OpenMpiIsRead) {
   EXPECT_EQ(read(one_host).master_addr, "127.0.0.1");
 }
 
+Variables mpich() {
+  return {{"PMI_SIZE", "4"},        {"PMI_RANK", "3"}, {"MPI_LOCALNRANKS", "2"},
+          {"MPI_LOCALRANKID", "1"}, {"PMI_FD", "6"},   {"MASTER_ADDR", "node0"}};
+}
+
+TEST(Environment, MpichIsRead) {
+  const RankInfo info = read(mpich());
+  EXPECT_TRUE(info.launched);
+  EXPECT_EQ(info.rank, 3);
+  EXPECT_EQ(info.world_size, 4);
+  EXPECT_EQ(info.local_rank, 1);
+  EXPECT_EQ(info.local_world_size, 2);
+  EXPECT_EQ(info.group_rank, 1);
+  EXPECT_EQ(info.master_addr, "node0");
+  EXPECT_FALSE(read({{"PMI_SIZE", "4"}, {"PMI_RANK", "3"}}).launched) << "other managers set these, too";
+  EXPECT_FALSE(read(with(mpich(), {{"PMI_SIZE", "1"}})).launched);
+  EXPECT_THAT(refusal(with(mpich(), {{"MASTER_ADDR", ""}})),
+              HasSubstr("mpirun -genv MASTER_ADDR <the first"));
+}
+
+TEST(Environment, EncryptionNeedsStrettosLauncher) {
+  const Variables own = with(torchrun(), {{"STRETTO_STORE", "127.0.0.1:4711"}, {"STRETTO_SECRET", "s"}});
+  EXPECT_FALSE(read(own).encrypt);
+  EXPECT_TRUE(read(with(own, {{"STRETTO_ENCRYPT", "1"}})).encrypt);
+  for (const Variables& other : {torchrun(), slurm(), open_mpi(), mpich()}) {
+    EXPECT_THAT(refusal(with(other, {{"STRETTO_ENCRYPT", "1"}})),
+                has_all("STRETTO_ENCRYPT is set", "`stretto launch` or `stretto train`"));
+  }
+  EXPECT_FALSE(read({{"STRETTO_ENCRYPT", "1"}}).launched) << "the launcher's environment";
+}
+
 Variables slurm_task() {
   return {{"SLURM_JOB_ID", "4711"},
           {"SLURM_STEP_ID", "2"},
@@ -288,6 +319,8 @@ TEST(Environment, SecretMayBeInAFile) {
   write_file_atomic(path, " \n");
   std::filesystem::permissions(path, std::filesystem::perms::owner_read);
   EXPECT_THAT(refusal(variables), has_all("STRETTO_SECRET_FILE:", path.string(), "empty"));
+  EXPECT_THAT(refusal(with(variables, {{"STRETTO_SECRET_FILE", "/no/such/file"}})),
+              HasSubstr("environment: STRETTO_SECRET_FILE: cannot read /no/such/file"));
 }
 
 TEST(Environment, IncompleteVariablesAreRefusedByName) {

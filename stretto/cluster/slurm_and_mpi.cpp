@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <vector>
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
@@ -26,6 +28,40 @@ int slurm_ranks(const Variables& variables) {
   const int cores = variables.number_or_zero("SLURM_CPUS_PER_TASK", max_world_size);
   const auto threads = parse_int(split(variables.find("OMP_NUM_THREADS").value_or("1"), ',').front());
   return cores / static_cast<int>(std::clamp<long long>(threads.value_or(1), 1, std::max(1, cores)));
+}
+
+// The variables that a kind of mpirun sets.
+struct MpirunVariables {
+  const char* identity;  // only this kind sets it
+  const char *world_size, *rank, *local_world_size, *local_rank;
+  std::vector<const char*> job;  // the first one that is set identifies the job
+  const char* pass_master;       // how a user passes MASTER_ADDR
+};
+
+std::optional<RankInfo> read_mpirun(const Getenv& getenv, const MpirunVariables& names) {
+  const std::array identity = {names.identity};
+  const Variables variables(getenv, identity);
+  if (variables.first_set() == nullptr) return std::nullopt;
+  RankInfo info;
+  info.world_size = variables.need_number(names.world_size, 1, max_world_size);
+  if (info.world_size == 1) return std::nullopt;
+  info.launched = true;
+  info.rank = variables.need_number(names.rank, 0, max_world_size);
+  info.local_world_size = variables.need_number(names.local_world_size, 1, max_world_size);
+  info.local_rank = variables.need_number(names.local_rank, 0, max_world_size);
+  info.group_rank = info.rank / info.local_world_size;
+  variables.check_below(names.rank, info.rank, names.world_size, info.world_size);
+  variables.check_below(names.local_rank, info.local_rank, names.local_world_size, info.local_world_size);
+  if (info.local_world_size < info.world_size && !variables.find("MASTER_ADDR")) {
+    throw ConfigError(
+        "environment: MASTER_ADDR is not set, and mpirun does not set which host is the first; pass it: {}",
+        names.pass_master);
+  }
+  std::string job;
+  for (const char* name : names.job)
+    if (job.empty()) job = variables.find(name).value_or("");
+  set_master(variables, "127.0.0.1", job, info);
+  return info;
 }
 
 }  // namespace
@@ -65,29 +101,23 @@ std::optional<RankInfo> read_slurm(const Getenv& getenv) {
   return info;
 }
 
-std::optional<RankInfo> read_open_mpi(const Getenv& getenv) {
-  constexpr const char* identity[] = {"OMPI_COMM_WORLD_SIZE"};
-  const Variables variables(getenv, identity);
-  if (variables.first_set() == nullptr) return std::nullopt;
-  RankInfo info;
-  info.world_size = variables.need_number("OMPI_COMM_WORLD_SIZE", 1, max_world_size);
-  if (info.world_size == 1) return std::nullopt;
-  info.launched = true;
-  info.rank = variables.need_number("OMPI_COMM_WORLD_RANK", 0, max_world_size);
-  info.local_world_size = variables.need_number("OMPI_COMM_WORLD_LOCAL_SIZE", 1, max_world_size);
-  info.local_rank = variables.need_number("OMPI_COMM_WORLD_LOCAL_RANK", 0, max_world_size);
-  info.group_rank = info.rank / info.local_world_size;
-  variables.check_below("OMPI_COMM_WORLD_RANK", info.rank, "OMPI_COMM_WORLD_SIZE", info.world_size);
-  variables.check_below("OMPI_COMM_WORLD_LOCAL_RANK", info.local_rank, "OMPI_COMM_WORLD_LOCAL_SIZE",
-                        info.local_world_size);
-  if (info.local_world_size < info.world_size && !variables.find("MASTER_ADDR")) {
-    throw ConfigError(
-        "environment: MASTER_ADDR is not set, and mpirun does not set which host is the first; pass it: mpirun -x MASTER_ADDR=<the first host> ...");
-  }
-  const auto job = variables.find("PMIX_NAMESPACE");
-  set_master(variables, "127.0.0.1", job ? *job : variables.find("OMPI_MCA_ess_base_jobid").value_or(""),
-             info);
-  return info;
+std::optional<RankInfo> read_mpirun(const Getenv& getenv) {
+  const auto open_mpi = read_mpirun(getenv, {.identity = "OMPI_COMM_WORLD_SIZE",
+                                             .world_size = "OMPI_COMM_WORLD_SIZE",
+                                             .rank = "OMPI_COMM_WORLD_RANK",
+                                             .local_world_size = "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                             .local_rank = "OMPI_COMM_WORLD_LOCAL_RANK",
+                                             .job = {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"},
+                                             .pass_master = "mpirun -x MASTER_ADDR=<the first host> ..."});
+  if (open_mpi) return open_mpi;
+  // Hydra does not number its jobs.
+  return read_mpirun(getenv, {.identity = "MPI_LOCALNRANKS",
+                              .world_size = "PMI_SIZE",
+                              .rank = "PMI_RANK",
+                              .local_world_size = "MPI_LOCALNRANKS",
+                              .local_rank = "MPI_LOCALRANKID",
+                              .job = {},
+                              .pass_master = "mpirun -genv MASTER_ADDR <the first host> ..."});
 }
 
 std::string first_host(const std::string& list) {

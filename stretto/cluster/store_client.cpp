@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stretto/cluster/secret.h"
+#include "stretto/cluster/tls.h"
 
 namespace stretto::cluster {
 namespace {
@@ -123,8 +124,11 @@ Fd StoreClient::take_connection() {
 Fd StoreClient::connect() {
   const auto deadline = Clock::now() + options_.connect_timeout;
   Fd socket = connect_socket(server_, deadline);
-  const std::string greeting =
-      receive_exactly(socket, server_, store_greeting.size() + nonce_bytes, deadline);
+  if (options_.encrypt) socket = connect_tls(std::move(socket), server_, secret_, deadline);
+  std::string greeting = receive_exactly(socket, server_, tls_greeting.size(), deadline);
+  require_plain(greeting, server_);
+  greeting +=
+      receive_exactly(socket, server_, store_greeting.size() + nonce_bytes - greeting.size(), deadline);
   if (!greeting.starts_with(store_greeting)) {
     throw DistributedError("{}: this is not a rendezvous store of this version of stretto", server_.text());
   }

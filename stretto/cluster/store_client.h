@@ -23,6 +23,7 @@ struct StoreClientOptions {
   std::chrono::milliseconds answer_timeout{
       30'000};  // for any reply, in addition to the time that a call asked to wait
   const char* host_process = "the launcher";  // where the server runs, for messages
+  bool encrypt = false;                       // as the server (StoreServerOptions)
 };
 
 // A rank's side of the rendezvous store. Every call blocks until the server has answered, and throws

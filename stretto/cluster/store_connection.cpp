@@ -17,9 +17,9 @@ constexpr size_t max_at_end = 16;
 
 }  // namespace
 
-StoreConnection::StoreConnection(Fd socket, const std::string& secret, Clock::time_point deadline,
-                                 RefusalLog& refusals)
-    : socket_(std::move(socket)), refusals_(&refusals), peer_(peer_text(socket_)), deadline_(deadline) {
+StoreConnection::StoreConnection(Fd socket, std::string peer, const std::string& secret,
+                                 Clock::time_point deadline, RefusalLog& refusals)
+    : socket_(std::move(socket)), refusals_(&refusals), peer_(std::move(peer)), deadline_(deadline) {
   const std::string nonce = random_bytes(nonce_bytes);
   expected_proof_ = prove(secret, nonce);
   out_ = std::string(store_greeting) + nonce;

@@ -18,8 +18,10 @@ namespace stretto::cluster {
 //       +--wrong, silent--> closed <-- malformed frame, end of the connection
 class StoreConnection {
  public:
-  // Sends the greeting; the client must authenticate by `deadline`. REQUIRES: `refusals` outlives it.
-  StoreConnection(Fd socket, const std::string& secret, Clock::time_point deadline, RefusalLog& refusals);
+  // Sends the greeting; the client, whose address is `peer`, must authenticate by `deadline`. REQUIRES:
+  // `refusals` outlives it.
+  StoreConnection(Fd socket, std::string peer, const std::string& secret, Clock::time_point deadline,
+                  RefusalLog& refusals);
 
   int fd() const { return socket_.get(); }
   bool closed() const { return !socket_; }

@@ -15,6 +15,7 @@
 #include "stretto/base/wake.h"
 #include "stretto/cluster/pause_watch.h"
 #include "stretto/cluster/store_connection.h"
+#include "stretto/cluster/tls.h"
 
 namespace stretto::cluster {
 
@@ -89,13 +90,19 @@ class StoreServer::Loop {
     } else if (socket) {
       if (connections_.size() >= options_.max_connections) make_room();
       set_no_delay(socket);
-      const auto deadline = Clock::now() + options_.greeting_timeout;
-      connections_.push_back(
-          std::make_unique<StoreConnection>(std::move(socket), secret_, deadline, refusals_));
+      add(std::move(socket));
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       // The client stays in the queue, so poll() would report it again at once.
       accept_from_ = Clock::now() + std::chrono::milliseconds(100);
     }
+  }
+
+  void add(Fd socket) {
+    const auto deadline = Clock::now() + options_.greeting_timeout;
+    std::string peer = peer_text(socket);
+    if (options_.encrypt) socket = accept_tls(std::move(socket), secret_);
+    connections_.push_back(
+        std::make_unique<StoreConnection>(std::move(socket), std::move(peer), secret_, deadline, refusals_));
   }
 
   void make_room() {
@@ -133,6 +140,8 @@ void StoreServer::wait_until_unused(std::chrono::milliseconds at_most) const {
 StoreServer::~StoreServer() {
   loop_->stop();
   thread_.join();
+  loop_.reset();
+  flush_tls();
 }
 
 }  // namespace stretto::cluster

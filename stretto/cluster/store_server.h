@@ -17,6 +17,7 @@ struct StoreServerOptions {
   size_t max_connections = 1024;
   std::chrono::milliseconds greeting_timeout{10'000};  // a client must have authenticated by then
   StoreLimits limits = {};
+  bool encrypt = false;  // connections are encrypted (tls.h)
 };
 
 // The job's rendezvous store: keys and values in this process's memory, served to clients that authenticate

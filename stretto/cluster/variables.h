@@ -49,8 +49,9 @@ std::optional<HostTask> read_kubeflow_task(const Getenv& getenv);
 // A port that is the same for all processes of `job` and most likely another for other jobs.
 int port_of_job(const std::string& job);
 
-// Reads the variables that Open MPI's mpirun sets for several processes; nullopt otherwise.
-std::optional<RankInfo> read_open_mpi(const Getenv& getenv);
+// Reads the variables that mpirun sets for several processes: Open MPI's, or Hydra, which is MPICH's,
+// MVAPICH's and Intel MPI's; nullopt otherwise.
+std::optional<RankInfo> read_mpirun(const Getenv& getenv);
 
 // The first host of a Slurm host list: node07 for "node[07-12,20],login".
 std::string first_host(const std::string& list);

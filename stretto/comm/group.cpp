@@ -110,6 +110,10 @@ Group::Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int
     throw ConfigError("back end {}: the device is {}; expected {}", backend, options_.device.str(),
                       backend == "nccl" ? "a GPU with its index, for example cuda:0" : "cpu");
   }
+  if (options_.encrypt && backend != "shm" && backend != "tcp") {
+    throw ConfigError(
+        "back end {}: it cannot encrypt its traffic; use auto or tcp on CPUs, or omit --encrypt", backend);
+  }
   try {
     if (backend == "shm") {
       const comm::CpuTransport made = comm::make_cpu_transport(store_->store, rank, size, options_);
@@ -118,7 +122,7 @@ Group::Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int
       return;
     }
     backend_ = std::make_unique<Backend>(Backend{kind.make(store_->store, rank, size, options_), nullptr});
-    transport_ = backend;
+    transport_ = backend + (options_.encrypt ? ", encrypted" : "");
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {

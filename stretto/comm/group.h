@@ -45,6 +45,7 @@ struct GroupOptions {
   std::string name = "world";         // for messages
   std::string address = "127.0.0.1";  // the local address that peers connect to
   std::string secret = "";            // of the job, which peers must know to connect
+  bool encrypt = false;               // TCP connections are encrypted (cluster/tls.h); REQUIRES: a secret
   std::string host = "";              // ranks with the same name share memory; "": determined from the system
   at::Device device = at::kCPU;       // of this rank's tensors; nccl: the GPU with its index
 
@@ -59,14 +60,13 @@ struct GroupOptions {
 // ShapeError for tensors that do not fit the call, ConfigError for those on another device and
 // DistributedError if ranks make different calls. Not thread-safe. In shared memory a rank moves data only
 // while it is inside this group's calls: a rank that waits for something else in between, for example another
-// group's message, delays the others. If hosts have several ranks, an all_reduce on one host and another
-// collective on another host are detected by compare_calls only; other mismatched calls are errors that name
-// both.
+// group's message, delays the others. Mismatched calls are errors that name both within 2 seconds.
 class Group {
  public:
   // `store` must be shared by exactly these ranks. backend: "shm" (CPU tensors: shared memory between ranks
   // of one host, TCP between hosts), "tcp", "gloo", "mpi" (CPU tensors) or "nccl" (CUDA tensors). Throws
-  // ConfigError for an unknown back end and for a device that it does not support, DistributedError if the
+  // ConfigError for an unknown back end, a device that it does not support and `encrypt` with one that cannot
+  // encrypt, DistributedError if the
   // ranks do not find each other.
   Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int rank, int size,
         GroupOptions options = {});

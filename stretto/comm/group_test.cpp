@@ -44,9 +44,19 @@ std::vector<const char*> backends() {
   return {"shm", "tcp", "gloo"};
 }
 
+// In addition, tcp with encrypted connections.
+std::vector<const char*> backends_and_encryption() {
+  auto names = backends();
+  if (!MpiRank::here()) names.push_back("encrypted");
+  return names;
+}
+
 // Every back end for CPU tensors.
 class AnyBackend : public ::testing::TestWithParam<const char*> {
  protected:
+  static std::string backend() {
+    return std::string_view(GetParam()) == "encrypted" ? "tcp" : GetParam();
+  }
   static void run(int ranks, const std::function<void(Group&)>& body) {
     GroupOptions options;
     options.deadline = std::chrono::seconds(20);
@@ -54,7 +64,10 @@ class AnyBackend : public ::testing::TestWithParam<const char*> {
   }
   static void run(int ranks, const GroupOptions& options, const std::function<void(Group&)>& body) {
     if (MpiRank::here()) return MpiRank::run(ranks, body);
-    comm::run_rank_threads(ranks, options, body, GetParam());
+    GroupOptions own = options;
+    own.encrypt = std::string_view(GetParam()) == "encrypted";
+    own.secret = own.encrypt ? "s3cret" : options.secret;
+    comm::run_rank_threads(ranks, own, body, backend());
   }
 };
 
@@ -366,7 +379,7 @@ TEST_P(AnyBackend, EveryCollectiveIsInTheFlightRecord) {
     threads.emplace_back([&, rank] {
       StoreHandle handle = *store;
       handle.recorder = cluster::FlightRecorder::open(board.path(), rank);
-      Group group(GetParam(), std::make_shared<StoreHandle>(handle), rank, 2);
+      Group group(backend(), std::make_shared<StoreHandle>(handle), rank, 2);
       Tensor tensor = at::ones({2, 8}, at::kBFloat16);
       group.all_reduce(tensor).wait();
       const auto both = group.subgroup({0, 1}, "both");
@@ -401,8 +414,18 @@ TEST_P(AnyBackend, EveryCollectiveIsInTheFlightRecord) {
 }
 
 const auto name_of_backend = [](const auto& backend) { return std::string(backend.param); };
-INSTANTIATE_TEST_SUITE_P(Backends, AnyBackend, ::testing::ValuesIn(backends()), name_of_backend);
+INSTANTIATE_TEST_SUITE_P(Backends, AnyBackend, ::testing::ValuesIn(backends_and_encryption()),
+                         name_of_backend);
 INSTANTIATE_TEST_SUITE_P(Backends, ComparedCalls, ::testing::ValuesIn(backends()), name_of_backend);
+
+TEST(Group, ABackEndThatCannotEncryptIsRefused) {
+  GroupOptions options;
+  options.secret = "s3cret";
+  options.encrypt = true;
+  EXPECT_THAT([&] { Group("gloo", memory_store(), 0, 1, options); },
+              ::testing::ThrowsMessage<ConfigError>(
+                  ::testing::HasSubstr("back end gloo: it cannot encrypt its traffic")));
+}
 
 // Rank 0 would end without a message when it sends to a peer that has ended.
 TEST(Group, GlooDoesNotEndTheProcessBySigpipe) {

@@ -61,8 +61,10 @@ Job join_job(const std::string& device, const std::string& setting, const std::s
   // compete for them.
   const bool threads_are_set = std::getenv("OMP_NUM_THREADS") != nullptr;
   if (job.device.is_cpu() && job.info.local_world_size > 1 && !threads_are_set) at::set_num_threads(1);
-  GroupOptions options = {
-      .deadline = job.info.collective_timeout, .secret = job.info.secret, .device = job.device};
+  GroupOptions options = {.deadline = job.info.collective_timeout,
+                          .secret = job.info.secret,
+                          .encrypt = job.info.encrypt,
+                          .device = job.device};
   if (job.info.local_world_size < job.info.world_size)
     options.address = cluster::own_address({job.info.master_addr, job.info.master_port});
   const auto store = connect_store(job.info, std::chrono::seconds(60));

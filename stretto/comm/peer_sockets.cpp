@@ -14,6 +14,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/cluster/refusal_log.h"
 #include "stretto/cluster/secret.h"
+#include "stretto/cluster/tls.h"
 
 namespace stretto::comm {
 namespace {
@@ -49,7 +50,8 @@ struct AcceptedConnection {
 // Accepts the connections to this rank, and drops those whose other side does not authenticate.
 class Acceptor {
  public:
-  Acceptor(const Fd& listener, const std::string& key) : listener_(listener), key_(key) {}
+  Acceptor(const Fd& listener, const std::string& key, const GroupOptions& options)
+      : listener_(listener), key_(key), options_(options) {}
 
   // Waits until something arrives, or `until`. Drops the oldest of more than `room` unauthenticated
   // connections.
@@ -89,7 +91,9 @@ class Acceptor {
     }
     cluster::set_no_delay(accepted);
     if (pending_.size() >= room) pending_.pop_front();
-    std::string address = cluster::peer_text(accepted), nonce = cluster::random_bytes(nonce_bytes);
+    std::string address = cluster::peer_text(accepted);
+    if (options_.encrypt) accepted = cluster::accept_tls(std::move(accepted), options_.secret);
+    std::string nonce = cluster::random_bytes(nonce_bytes);
     if (::send(accepted.get(), nonce.data(), nonce.size(), MSG_NOSIGNAL) == std::ssize(nonce))
       pending_.push_back(
           {std::move(accepted), std::move(address), std::move(nonce), Clock::now() + patience});
@@ -129,6 +133,7 @@ class Acceptor {
 
   const Fd& listener_;
   const std::string& key_;
+  const GroupOptions& options_;
   std::list<PendingConnection> pending_;
   cluster::RefusalLog refusals_{"ranks"};
 };
@@ -166,8 +171,9 @@ std::string key_of_address(int rank) { return fmt::format("tcp.address.{}", rank
 
 }  // namespace
 
-PeerSockets::PeerSockets(c10d::Store& store, int rank, int size, const GroupOptions& options)
-    : rank_(rank), peers_(static_cast<size_t>(size)) {
+PeerSockets::PeerSockets(c10d::Store& store, int rank, int size, const GroupOptions& options,
+                         std::vector<int> shown)
+    : rank_(rank), shown_(std::move(shown)), peers_(static_cast<size_t>(size)) {
   if (size == 1) return;
   const Clock::time_point deadline = Clock::now() + options.deadline;
   Fd listener;
@@ -184,18 +190,26 @@ PeerSockets::PeerSockets(c10d::Store& store, int rank, int size, const GroupOpti
     const std::vector<uint8_t> address = store.get(key_of_address(peer));
     const auto where = cluster::parse_endpoint(std::string(address.begin(), address.end()),
                                                fmt::format("the address of rank {} in the store", peer));
-    connect_to(peer, where, key, deadline);
+    connect_to(peer, where, key, options, deadline);
   }
-  accept_from_higher_ranks(listener, key, deadline);
+  accept_from_higher_ranks(listener, key, options, deadline);
+}
+
+PeerSockets::~PeerSockets() {
+  peers_.clear();
+  cluster::flush_tls();
 }
 
 void PeerSockets::connect_to(int peer, const cluster::Endpoint& where, const std::string& key,
-                             Clock::time_point deadline) {
+                             const GroupOptions& options, Clock::time_point deadline) {
   for (const Channel channel : {Channel::collectives, Channel::messages}) {
     try {
       Fd connection = connect(where, deadline);
       cluster::set_no_delay(connection);
+      if (options.encrypt)
+        connection = cluster::connect_tls(std::move(connection), where, options.secret, deadline);
       const std::string their_nonce = cluster::receive_exactly(connection, where, nonce_bytes, deadline);
+      cluster::require_plain(their_nonce, where);
       const Introduction me = {
           .from = rank_, .to = peer, .channel = static_cast<int32_t>(channel), .size = size()};
       const std::string claim = me.bytes() + cluster::random_bytes(nonce_bytes);
@@ -207,14 +221,14 @@ void PeerSockets::connect_to(int peer, const cluster::Endpoint& where, const std
       }
       socket(peer, channel) = std::move(connection);
     } catch (const DistributedError& error) {
-      throw DistributedError("no connection to rank {}: {}", peer, error.what());
+      throw DistributedError("no connection to rank {}: {}", shown_rank(peer), error.what());
     }
   }
 }
 
 void PeerSockets::accept_from_higher_ranks(const Fd& listener, const std::string& key,
-                                           Clock::time_point deadline) {
-  Acceptor acceptor(listener, key);
+                                           const GroupOptions& options, Clock::time_point deadline) {
+  Acceptor acceptor(listener, key, options);
   size_t missing = 2 * static_cast<size_t>(size() - 1 - rank_);
   while (missing > 0) {
     const Clock::time_point soon = std::min(deadline, Clock::now() + std::chrono::seconds(1));
@@ -231,7 +245,7 @@ void PeerSockets::accept_from_higher_ranks(const Fd& listener, const std::string
     if (missing > 0 && Clock::now() >= deadline) {
       std::vector<int> absent;
       for (int peer = rank_ + 1; peer < size(); ++peer)
-        if (fd(peer, Channel::messages) < 0) absent.push_back(peer);
+        if (fd(peer, Channel::messages) < 0) absent.push_back(shown_rank(peer));
       throw DistributedError("rank{} {} did not connect to this rank in time", absent.size() == 1 ? "" : "s",
                              fmt::join(absent, ", "));
     }

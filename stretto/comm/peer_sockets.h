@@ -14,7 +14,7 @@ namespace stretto::comm {
 
 // The first message on a new connection: which ranks and which channel it connects.
 struct PeerIntroduction {
-  std::array<char, 8> magic = {'s', 't', 'r', 'e', 't', 't', 'o', '2'};
+  std::array<char, 8> magic = {'s', 't', 'r', 'e', 't', 't', 'o', '3'};
   int32_t from = 0, to = 0;
   int32_t channel = 0;
   int32_t size = 0;  // of the group
@@ -27,17 +27,24 @@ struct PeerIntroduction {
 //
 // Both sides of a connection prove that they know the group's key, with HMAC-SHA256 of nonces of both, before
 // either accepts anything else from the other. The key is derived from the job's secret and from random bytes
-// in the group's store. Traffic is not encrypted.
+// in the group's store. Traffic is encrypted if GroupOptions::encrypt is set.
 class PeerSockets {
  public:
   enum class Channel : int32_t { collectives, messages };
 
   // Connects to the other ranks, whose addresses it finds in the store. Collective. Throws DistributedError,
-  // naming the ranks that did not connect before options.deadline.
-  PeerSockets(c10d::Store& store, int rank, int size, const GroupOptions& options);
+  // naming the ranks that did not connect before options.deadline. `shown`: the number of each rank in
+  // messages, by default the rank itself.
+  PeerSockets(c10d::Store& store, int rank, int size, const GroupOptions& options,
+              std::vector<int> shown = {});
+
+  ~PeerSockets();
+  PeerSockets(const PeerSockets&) = delete;
+  PeerSockets& operator=(const PeerSockets&) = delete;
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(peers_.size()); }
+  int shown_rank(int rank) const { return shown_.empty() ? rank : shown_.at(static_cast<size_t>(rank)); }
 
   // Non-blocking. REQUIRES: peer != rank().
   int fd(int peer, Channel channel) const { return socket(peer, channel).get(); }
@@ -57,13 +64,14 @@ class PeerSockets {
     return const_cast<Fd&>(static_cast<const PeerSockets&>(*this).socket(peer, channel));
   }
   void connect_to(int peer, const cluster::Endpoint& where, const std::string& key,
-                  cluster::Clock::time_point deadline);
-  void accept_from_higher_ranks(const Fd& listener, const std::string& key,
+                  const GroupOptions& options, cluster::Clock::time_point deadline);
+  void accept_from_higher_ranks(const Fd& listener, const std::string& key, const GroupOptions& options,
                                 cluster::Clock::time_point deadline);
 
   bool is_missing(const PeerIntroduction& they) const;
 
   int rank_;
+  std::vector<int> shown_;
   std::vector<Peer> peers_;
 };
 

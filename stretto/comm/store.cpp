@@ -144,7 +144,7 @@ cluster::Endpoint find_store(Rendezvous rendezvous, const cluster::RankInfo& inf
 c10::intrusive_ptr<c10d::Store> meet(const cluster::RankInfo& info, std::chrono::milliseconds timeout) {
   const Rendezvous rendezvous = cluster::rendezvous_of(info);
   if (rendezvous == Rendezvous::launcher_store) {
-    const cluster::StoreClientOptions options = {.connect_timeout = timeout};
+    const cluster::StoreClientOptions options = {.connect_timeout = timeout, .encrypt = info.encrypt};
     auto client = std::make_shared<cluster::StoreClient>(*info.store, info.secret, options);
     return c10::make_intrusive<ClientStore>(std::move(client), timeout);
   }

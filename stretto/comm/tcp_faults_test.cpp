@@ -1,6 +1,7 @@
 #include <atomic>
 #include <future>
 #include <list>
+#include <mutex>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -30,6 +31,8 @@ struct Network {
   size_t packet_bytes = 65536;
   Fault fault = Fault::none;
   size_t bytes_before_fault = 0;  // of both directions of all connections
+  bool encrypt = false;
+  std::string* passed = nullptr;  // is given all bytes
 };
 
 // Passes connections on to a target.
@@ -72,6 +75,10 @@ class FaultyProxy {
       }
       if (got <= 0) break;
       passed_ += static_cast<size_t>(got);
+      if (network_.passed != nullptr) {
+        const std::lock_guard lock(mutex_);
+        network_.passed->append(buffer, 0, static_cast<size_t>(got));
+      }
       if (network_.fault != Fault::none && passed_ > network_.bytes_before_fault) {
         if (network_.fault == Fault::stall) continue;
         const linger at_once = {.l_onoff = 1, .l_linger = 0};
@@ -94,6 +101,7 @@ class FaultyProxy {
   Fd listener_;
   std::promise<cluster::Endpoint> target_;
   std::atomic<size_t> passed_ = 0;
+  std::mutex mutex_;
   std::list<Fd> sockets_;
   std::list<std::thread> pumps_;
   std::thread acceptor_;
@@ -125,6 +133,8 @@ std::vector<std::string> sum_over(const Network& network, int64_t elements,
     try {
       GroupOptions options;
       options.deadline = deadline;
+      options.secret = "s3cret";
+      options.encrypt = network.encrypt;
       Group group("tcp", store, rank, 2, options);
       group.barrier();
       Tensor tensor = at::full({elements}, rank + 1.0f);
@@ -147,9 +157,24 @@ TEST(TcpFaults, ASlowNetworkGivesTheRightSums) {
 }
 
 TEST(TcpFaults, AConnectionThatIsResetIsNamed) {
-  for (const std::string& result :
-       sum_over({.fault = Fault::reset, .bytes_before_fault = 200'000}, 1'000'000, 20s))
-    EXPECT_THAT(result, AllOf(HasSubstr("all_reduce [1000000] float32"), HasSubstr("closed the connection")));
+  for (const bool encrypt : {false, true}) {
+    for (const std::string& result :
+         sum_over({.fault = Fault::reset, .bytes_before_fault = 200'000, .encrypt = encrypt}, 1'000'000, 20s))
+      EXPECT_THAT(result,
+                  AllOf(HasSubstr("all_reduce [1000000] float32"), HasSubstr("closed the connection")));
+  }
+}
+
+TEST(TcpFaults, EncryptedTensorsCannotBeReadOnTheWay) {
+  std::string few_ones;
+  for (int i = 0; i < 4; ++i) few_ones += std::string("\0\0\x80\x3f", 4);  // 1.0f
+  std::string plain, encrypted;
+  for (const std::string& result : sum_over({.passed = &plain}, 20'000, 20s)) EXPECT_EQ(result, "right");
+  for (const std::string& result : sum_over({.encrypt = true, .passed = &encrypted}, 20'000, 20s))
+    EXPECT_EQ(result, "right");
+  EXPECT_NE(plain.find(few_ones), std::string::npos);
+  EXPECT_EQ(encrypted.find(few_ones), std::string::npos);
+  EXPECT_GT(encrypted.size(), plain.size());
 }
 
 TEST(TcpFaults, AConnectionThatStallsFailsAtTheDeadline) {

@@ -170,6 +170,7 @@ void set_place(const Plan& plan, const HostLink* link, Place& place) {
   job.nodes = static_cast<int>(hosts.hosts.size());
   job.run_id = plan.options.hosts.run_id;
   job.secret = link->secret();
+  job.encrypt = plan.options.hosts.encrypt;
   job.store = hosts.store;
   job.master = hosts.master;
 }

@@ -112,7 +112,7 @@ int main(int, char** argv) {
   try {
     const auto me = cluster::read_rank_info();
     rank = me.rank;
-    GroupOptions options = {.deadline = me.collective_timeout};
+    GroupOptions options = {.deadline = me.collective_timeout, .secret = me.secret, .encrypt = me.encrypt};
     if (me.local_world_size < me.world_size)
       options.address = cluster::address_towards({me.master_addr, me.master_port});
     Group group(argv[2], comm::connect_store(me, 60s), me.rank, me.world_size, options);

@@ -76,6 +76,14 @@ TEST_F(HostLaunch, RanksOfAllHostsFormOneGroup) {
   }
 }
 
+TEST_F(HostLaunch, TheTrafficBetweenHostsMayBeEncrypted) {
+  const std::string command = two_hosts + "--encrypt -N 2" + check;
+  for (const HostResult& result : run({command, command})) {
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("shared memory, 2 ranks on this host; TCP between 2 hosts, encrypted"));
+  }
+}
+
 TEST_F(HostLaunch, HostsWithoutANumberTakeAFreeOne) {
   const std::string command = launch + "--nodes 3 --master-addr 10.77.0.2 --master-port 4242" + show;
   const auto results = run({command, command, command});
@@ -182,6 +190,34 @@ TEST_F(HostLaunch, AWrongSecretIsRefusedOnBothSides) {
   EXPECT_THAT(results[1].err,
               has_all("10.77.0.1:29500", "refused", "(STRETTO_SECRET or STRETTO_SECRET_FILE)"));
   EXPECT_THAT(results[0].err, HasSubstr("10.77.0.2"));
+}
+
+TEST_F(HostLaunch, EncryptionOfOneSideOnlyIsRefusedOnBothHosts) {
+  const std::string encrypted = two_hosts + "--encrypt --join-timeout 2",
+                    plain = two_hosts + "--join-timeout 2";
+  const auto other_plain = run({encrypted + " --node-rank 0" + show, plain + " --node-rank 1" + show});
+  const auto first_plain = run({plain + " --node-rank 0" + show, encrypted + " --node-rank 1" + show});
+  for (const auto& results : {other_plain, first_plain}) {
+    EXPECT_EQ(results[1].exit_code, usage_error);
+    EXPECT_THAT(results[1].err, has_all("--master-addr 10.77.0.1: 10.77.0.1:29500: the process there ",
+                                        "pass --encrypt on all hosts or on none\n"));
+    EXPECT_THAT(results[0].err, HasSubstr("only 1 of 2 hosts"));
+  }
+}
+
+TEST_F(HostLaunch, EncryptionNeedsTheSameSecret) {
+  const auto results = run({two_hosts + "--encrypt --node-rank 0 --join-timeout 2" + show,
+                            "export STRETTO_SECRET=other; " STRETTO_PROGRAM
+                            " launch --nodes 2 --master-addr 10.77.0.1 --node-rank 1 --encrypt" +
+                                show});
+  EXPECT_EQ(results[1].exit_code, usage_error);
+  EXPECT_THAT(results[1].err,
+              has_all("10.77.0.1:29500: the encryption of this process was refused: its secret",
+                      "(STRETTO_SECRET or STRETTO_SECRET_FILE) is not the job's\n"));
+  EXPECT_THAT(shell("env -u STRETTO_SECRET " STRETTO_PROGRAM
+                    " launch --nodes 2 --master-addr 127.0.0.1 --encrypt -- true")
+                  .err,
+              HasSubstr("--encrypt: its key is derived from the job's secret, and there is none"));
 }
 
 TEST_F(HostLaunch, ASecretThatOthersCanReadIsRefused) {

@@ -74,6 +74,7 @@ std::vector<std::string> HostOptions::hosts_of_ranks(int own_ranks) const {
 }
 
 void complete_from_environment(HostOptions& options) {
+  options.encrypt |= is_set("STRETTO_ENCRYPT");
   if (!options.list.empty()) return complete_from_list(options);
   if (options.nodes == 1) {
     if (!options.node_rank || *options.node_rank == 0) return;
@@ -97,6 +98,10 @@ void complete_from_environment(HostOptions& options) {
   if (options.master.port == 0)
     options.master.port = is_set("MASTER_PORT") ? number_of("MASTER_PORT", 1, 65535) : standard_port;
   if (options.secret.empty()) options.secret = cluster::read_secret();
+  if (options.encrypt && options.secret.empty()) {
+    throw ConfigError(
+        "--encrypt: its key is derived from the job's secret, and there is none; set STRETTO_SECRET or STRETTO_SECRET_FILE to the same value on all hosts");
+  }
 }
 
 }  // namespace stretto::launch

@@ -18,6 +18,7 @@ struct HostOptions {
   std::optional<int> node_rank;
   cluster::Endpoint master = {};  // the address of the host with node rank 0, and the port of the job's store
   std::string secret = {};        // the job's secret; empty: anyone who can reach the port may join
+  bool encrypt = false;           // connections between processes (cluster/tls.h), on several hosts
   std::string run_id = "none";    // TORCHELASTIC_RUN_ID
   std::chrono::milliseconds join_timeout{300'000};  // for all hosts to join
   std::chrono::milliseconds host_timeout{3'000};    // a host without a heartbeat for this long is lost
@@ -35,9 +36,10 @@ struct HostOptions {
 };
 
 // Fills in missing options of a job on several hosts from NODE_RANK or JOB_COMPLETION_INDEX, MASTER_ADDR,
-// MASTER_PORT (default 29500), STRETTO_SECRET or STRETTO_SECRET_FILE. With a list of hosts, uses the address
-// of this host that the second one sees, any free port and a new secret. Throws ConfigError if the master's
-// address is missing, a value is invalid, or this host is not the first of the list.
+// MASTER_PORT (default 29500), STRETTO_SECRET or STRETTO_SECRET_FILE, STRETTO_ENCRYPT. With a list of hosts,
+// uses the address of this host that the second one sees, any free port and a new secret. Throws ConfigError
+// if the master's address is missing, a value is invalid, this host is not the first of the list, or there is
+// no secret for `encrypt`.
 void complete_from_environment(HostOptions& options);
 
 // The plan of a job that its hosts have agreed on.

@@ -11,6 +11,7 @@
 #include "stretto/base/log.h"
 #include "stretto/base/process.h"
 #include "stretto/cluster/interfaces.h"
+#include "stretto/cluster/tls.h"
 #include "stretto/launch/hosts/card.h"
 
 namespace stretto::launch {
@@ -99,7 +100,8 @@ class Meeting {
       Fd socket = cluster::bind_socket({address, options_.master.port});
       meeting_.server = std::make_shared<cluster::StoreServer>(
           std::move(socket), meeting_.secret,
-          cluster::StoreServerOptions{.max_connections = 4096 + 16 * static_cast<size_t>(options_.nodes)});
+          cluster::StoreServerOptions{.max_connections = 4096 + 16 * static_cast<size_t>(options_.nodes),
+                                      .encrypt = options_.encrypt});
       meeting_.master_port = cluster::bind_socket({address, 0});
     } catch (const IoError& error) {
       throw ConfigError(
@@ -150,7 +152,10 @@ class Meeting {
           where, meeting_.secret,
           cluster::StoreClientOptions{.connect_timeout = options_.host_timeout,
                                       .answer_timeout = options_.host_timeout,
-                                      .host_process = "the launcher with node rank 0"});
+                                      .host_process = "the launcher with node rank 0",
+                                      .encrypt = options_.encrypt});
+    } catch (const cluster::PeerRefusal& refusal) {
+      throw ConfigError("--master-addr {}: {}", options_.master.host, refusal.what());
     } catch (const DistributedError& error) {
       throw ConfigError(
           "--master-addr {}: {}; another program or job listens there, or the hosts have different secrets",

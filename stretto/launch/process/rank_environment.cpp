@@ -19,7 +19,7 @@ Environment own_environment() {
 
 Environment rank_environment(Environment base, const JobContext& job, int rank, const std::string& log_file) {
   for (const char* stale : {"TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE", "STRETTO_SECRET_FILE",
-                            "STRETTO_LOG_FILE", "STRETTO_TERMINAL"}) {
+                            "STRETTO_LOG_FILE", "STRETTO_TERMINAL", "STRETTO_ENCRYPT"}) {
     base.erase(stale);
   }
   const std::string world = std::to_string(job.world_size), local_world = std::to_string(job.ranks);
@@ -42,6 +42,7 @@ Environment rank_environment(Environment base, const JobContext& job, int rank, 
                            {"STRETTO_HEARTBEAT", job.heartbeat}};
   for (const auto& [name, value] : own) base[name] = value;
   if (job.gpus == 0 || job.ranks > 1) base.emplace("OMP_NUM_THREADS", "1");
+  if (job.encrypt) base["STRETTO_ENCRYPT"] = "1";
   if (!log_file.empty()) base["STRETTO_LOG_FILE"] = log_file;
   if (job.terminal >= 0 && rank == 0) base["STRETTO_TERMINAL"] = std::to_string(job.terminal);
   return base;

@@ -21,6 +21,7 @@ struct JobContext {
   cluster::Endpoint master = {};  // where rank 0 may start torch's TCPStore
   cluster::Endpoint store = {};   // the rendezvous store of the launcher with node rank 0
   std::string secret = {};
+  bool encrypt = false;  // connections between processes
   std::string run_id = "none";
   std::string heartbeat = {};  // the path of the launcher's FlightBoard
   int restart_count = 0;       // how often the ranks have been restarted

@@ -78,6 +78,9 @@ void add_host_arguments(CLI::App& verb, HostArguments& arguments) {
       ->type_name("FILE")
       ->check(a_name)
       ->group(group);
+  verb.add_flag("--encrypt", arguments.encrypt,
+                "Encrypt the traffic between hosts (TLS 1.3, with a key derived from the secret)")
+      ->group(group);
   verb.add_option("--join-timeout", arguments.join_timeout, "Seconds for all hosts to join (default: 300)")
       ->type_name("SECONDS")
       ->check(number_from(1, year))
@@ -151,6 +154,7 @@ launch::HostOptions host_options(const HostArguments& arguments) {
   };
   launch::HostOptions options{.nodes = std::max(1, arguments.nodes),
                               .node_rank = arguments.node_rank,
+                              .encrypt = arguments.encrypt,
                               .run_id = arguments.run_id,
                               .join_timeout = milliseconds(arguments.join_timeout),
                               .host_timeout = milliseconds(arguments.host_timeout)};
@@ -164,6 +168,7 @@ launch::HostOptions host_options(const HostArguments& arguments) {
     options.node_rank = arguments.order->node_rank;
     options.master = arguments.order->master;
     options.secret = arguments.order->secret;
+    options.encrypt |= !cluster::process_environment("STRETTO_ENCRYPT").value_or("").empty();
     options.joined = true;
     return options;
   }

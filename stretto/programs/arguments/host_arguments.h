@@ -19,6 +19,7 @@ struct HostArguments {
   std::string rendezvous;   // torchrun's HOST[:PORT]; empty: not given
   std::string run_id = "none";
   std::string secret_file;
+  bool encrypt = false;
   double join_timeout = 300;         // seconds
   double host_timeout = 3;           // seconds
   std::string interface;             // empty: not given
@@ -27,13 +28,14 @@ struct HostArguments {
   std::optional<launch::JoinOrder> order = std::nullopt;
 };
 
-// Adds --nodes, --node-rank, --master-addr, --master-port, --secret-file, --join-timeout and --host-timeout
-// to a verb, with torchrun's spellings (--nnodes, --node_rank, --rdzv-endpoint, ...), and --hosts, --hostfile
-// and --rsh.
+// Adds --nodes, --node-rank, --master-addr, --master-port, --secret-file, --encrypt, --join-timeout and
+// --host-timeout to a verb, with torchrun's spellings (--nnodes, --node_rank, --rdzv-endpoint, ...), and
+// --hosts, --hostfile and --rsh.
 void add_host_arguments(CLI::App& verb, HostArguments& arguments);
 
 // Converts the arguments to the launcher's options, completed from NODE_RANK, MASTER_ADDR, MASTER_PORT,
-// STRETTO_SECRET and STRETTO_SECRET_FILE. Throws ConfigError for missing and contradictory values.
+// STRETTO_SECRET, STRETTO_SECRET_FILE and STRETTO_ENCRYPT. Throws ConfigError for missing and contradictory
+// values.
 launch::HostOptions host_options(const HostArguments& arguments);
 
 }  // namespace stretto::arguments
