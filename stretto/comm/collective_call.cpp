@@ -40,4 +40,10 @@ std::string describe(const CollectiveCall& call) {
                      known ? c10::getDtypeNames(dtype).first : "?", detail(call));
 }
 
+std::string describe_difference(int rank, const NumberedCall& theirs, int own_rank, const NumberedCall& own) {
+  return fmt::format(
+      "rank {} called {} as its collective #{}, rank {} called {} as #{}: all ranks must make the same calls in the same order",
+      rank, describe(theirs.call), theirs.number, own_rank, describe(own.call), own.number);
+}
+
 }  // namespace stretto::comm

@@ -27,7 +27,18 @@ struct CollectiveCall {
   bool operator==(const CollectiveCall&) const = default;
 };
 
+// A collective that a rank has called, and how many of the group it had called before.
+struct NumberedCall {
+  CollectiveCall call;
+  uint64_t number;
+
+  bool operator==(const NumberedCall&) const = default;
+};
+
 // "all_gather of 4 float32".
 std::string describe(const CollectiveCall& call);
+
+// The reason why a group fails: `rank` has called something else than rank `own_rank`.
+std::string describe_difference(int rank, const NumberedCall& theirs, int own_rank, const NumberedCall& own);
 
 }  // namespace stretto::comm

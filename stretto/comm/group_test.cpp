@@ -54,9 +54,7 @@ std::vector<const char*> backends_and_encryption() {
 // Every back end for CPU tensors.
 class AnyBackend : public ::testing::TestWithParam<const char*> {
  protected:
-  static std::string backend() {
-    return std::string_view(GetParam()) == "encrypted" ? "tcp" : GetParam();
-  }
+  static std::string backend() { return std::string_view(GetParam()) == "encrypted" ? "tcp" : GetParam(); }
   static void run(int ranks, const std::function<void(Group&)>& body) {
     GroupOptions options;
     options.deadline = std::chrono::seconds(20);

@@ -67,6 +67,12 @@ uint64_t SharedCollectives::start(SharedTask::Request request) {
   return queued_;
 }
 
+void SharedCollectives::announce_network_call(const NumberedCall& call) {
+  own_control_.network.call = call.call;
+  own_control_.network.calls.store(call.number + 1, std::memory_order_release);
+  announce(own_control_);
+}
+
 bool SharedCollectives::complete(uint64_t number) {
   if (complete_ < number && failure_.empty()) advance();
   return complete_ >= number;
@@ -117,7 +123,7 @@ void SharedCollectives::sleep(const std::function<bool()>& finished, const std::
     closing_ ? std::this_thread::sleep_for(std::chrono::milliseconds(1)) : finish_next();
   }
   if (peer < 0) return;
-  const std::string absence = team_->absence(peer);
+  const std::string absence = team_->absence(peer), other_call = network_call_of(peer);
   SharedControl& theirs = team_->control(peer);
   theirs.sleepers.fetch_add(1, std::memory_order_seq_cst);
   const uint32_t seen = theirs.events.load(std::memory_order_seq_cst);
@@ -128,6 +134,18 @@ void SharedCollectives::sleep(const std::function<bool()>& finished, const std::
     if (!closing_) team_->await_end(peer);
     fail(absence);
   }
+  if (blocked && !other_call.empty()) fail(other_call);
+}
+
+// Why the peer will not take part in this rank's oldest call: it has called another collective instead, by
+// the network; "" if it has not. A peer calls the network after its part in all earlier calls, so what it has
+// published before is visible: ask afterwards whether this rank still waits for it.
+std::string SharedCollectives::network_call_of(int position) const {
+  const NetworkCall& theirs = team_->control(position).network;
+  const uint64_t calls = theirs.calls.load(std::memory_order_acquire);
+  if (running_.empty() || calls <= running_.front().numbered_call().number) return "";
+  return describe_difference(team_->peer(position).rank, {theirs.call, calls - 1},
+                             team_->peer(team_->me()).rank, running_.front().numbered_call());
 }
 
 // Moves everything that can be moved without waiting; returns whether there was anything.
@@ -273,7 +291,10 @@ void SharedCollectives::reduce_slice(const SharedTask& task, uint64_t piece) {
   if (rail_.rails == 0) return kernels::reduce(op, dtype, in, out, end - begin);
   InFlight slice{.sum = at::empty({end - begin}, dtype), .to = std::move(out)};
   kernels::reduce(op, dtype, in, std::array{slice.sum.mutable_data_ptr()}, end - begin);
-  if (end > begin) slice.work = all_reduce(*rail_.backend, slice.sum, op);
+  if (end > begin) {
+    rail_.backend->collectives().set_program_call(task.numbered_call());
+    slice.work = all_reduce(*rail_.backend, slice.sum, op);
+  }
   in_flight_.push_back(std::move(slice));
 }
 

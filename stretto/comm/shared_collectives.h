@@ -8,18 +8,17 @@
 #include <string>
 #include <vector>
 
-#include <torch/csrc/distributed/c10d/Backend.hpp>
-
 #include "stretto/comm/host_team.h"
 #include "stretto/comm/shared_task.h"
+#include "stretto/comm/tcp.h"
 
 namespace stretto::comm {
 
 // The back end that reduces slices between hosts, formed with one rank of each other host. There are as many
 // rails as the host with the fewest ranks has ranks; ranks with a higher position sum nothing.
 struct HostRail {
-  c10::intrusive_ptr<c10d::Backend> backend = nullptr;  // none on a single host, and for higher positions
-  int rails = 0;                                        // 0: a single host
+  c10::intrusive_ptr<Tcp> backend = nullptr;  // none on a single host, and for higher positions
+  int rails = 0;                              // 0: a single host
 };
 
 // Collectives of the ranks of one host through shared memory. They have no thread: data are moved whenever a
@@ -64,6 +63,10 @@ class SharedCollectives {
   void drive(const std::function<bool()>& finished, const std::function<int()>& awaited,
              std::chrono::milliseconds deadline);
 
+  // Publishes a collective that this rank is about to call elsewhere, for the ranks of its host that wait
+  // here for its part in another one.
+  void announce_network_call(const NumberedCall& call);
+
   // Sets further work to do whenever this rank waits; `move` returns whether anything moved.
   void set_idle_work(std::function<bool()> move) { idle_work_ = std::move(move); }
 
@@ -98,6 +101,7 @@ class SharedCollectives {
   std::byte* slot(int position, uint64_t number) const;
   bool all_past(uint64_t piece, Counter counter, std::vector<uint64_t>& known) const;
   int blocking_peer();
+  std::string network_call_of(int position) const;
   void sleep(const std::function<bool()>& finished, const std::function<int()>& awaited);
 
   std::unique_ptr<HostTeam> team_;

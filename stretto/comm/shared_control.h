@@ -22,6 +22,12 @@ struct SharedEntry {
   uint64_t first_slot;  // of which this one, modulo the number of slots, holds the first piece
 };
 
+// The last collective that the rank has called whose data do not pass through shared memory.
+struct NetworkCall {
+  std::atomic<uint64_t> calls;  // the rank's collectives up to this one; 0: there was none; written last
+  CollectiveCall call;
+};
+
 // A message from one rank to another, copied into the sender's segment. Sender: empty -> posted; receiver: ->
 // taken; sender: -> empty.
 struct SharedMessage {
@@ -53,6 +59,7 @@ struct SharedControl {
   std::atomic<Membership> membership;
   alignas(64) std::atomic<uint32_t> sleepers;  // other ranks that sleep until `events` changes
   char failure[448];                           // the reason if membership is `failed`; written before it
+  alignas(64) NetworkCall network;             // where the group has several hosts
   alignas(64) std::array<SharedEntry, max_entries> entries;  // the n-th collective at n % max_entries
   alignas(64) std::array<SharedMessage, max_messages> messages;
 };

@@ -60,17 +60,34 @@ SharedMemory::SharedMemory(std::unique_ptr<HostTeam> team, std::chrono::millisec
     : c10d::Backend(team->me(), team->size()),
       exchange_(std::make_shared<SharedExchange>(std::move(team), HostRail{}, deadline)) {}
 
+// A rank that waits in the network for another host, which waits in its rail, finds out from the rail.
 SharedMemory::SharedMemory(std::unique_ptr<HostTeam> team, std::chrono::milliseconds deadline, HostRail rail,
-                           c10::intrusive_ptr<c10d::Backend> network)
-    : c10d::Backend(network->getRank(), network->getSize()),
-      exchange_(std::make_shared<SharedExchange>(std::move(team), std::move(rail), deadline)),
-      network_(std::move(network)) {}
+                           c10::intrusive_ptr<Tcp> network)
+    : c10d::Backend(network->getRank(), network->getSize()), network_(std::move(network)) {
+  if (rail.backend) {
+    const auto look = [rail = rail.backend, own_rank = getRank()](const NumberedCall& own) {
+      const auto other = rail->collectives().call_of_previous_rank();
+      if (other && other->call.number <= own.number)
+        throw DistributedError("{}", describe_difference(other->rank, other->call, own_rank, own));
+    };
+    network_->collectives().set_look(look);
+  }
+  exchange_ = std::make_shared<SharedExchange>(std::move(team), std::move(rail), deadline);
+}
 
 // The back end of collectives that shared memory does not perform. Calls in shared memory are finished first:
 // the others may depend on this rank's part in them, and this rank is about to wait for the network.
-c10d::Backend* SharedMemory::fallback() {
-  if (network_) waitForPendingWorks();
+c10d::Backend* SharedMemory::fallback(const NumberedCall& call) {
+  if (!network_) return nullptr;
+  waitForPendingWorks();
+  exchange_->collectives.announce_network_call(call);
+  network_->collectives().set_program_call(call);
   return network_.get();
+}
+
+NumberedCall SharedMemory::next_call(CollectiveOperation operation, CollectiveCall call) {
+  call.operation = static_cast<int32_t>(operation);
+  return {.call = call, .number = calls_++};
 }
 
 Allocator SharedMemory::allocator() const {
@@ -81,11 +98,10 @@ Allocator SharedMemory::allocator() const {
   };
 }
 
-SharedMemory::WorkPtr SharedMemory::start(CollectiveOperation operation, int64_t count, const Tensor& shown,
-                                          const Tensor& taken, int root, const c10d::ReduceOp* reduce) {
-  CollectiveCall call = call_of(count, shown.defined() ? shown : taken, root, reduce);
-  call.operation = static_cast<int32_t>(operation);
-  SharedTask::Request request{.call = call,
+SharedMemory::WorkPtr SharedMemory::start(const NumberedCall& call, const Tensor& shown,
+                                          const Tensor& taken) {
+  SharedTask::Request request{.call = call.call,
+                              .call_number = call.number,
                               .shown = shown.defined() ? shown.const_data_ptr() : nullptr,
                               .taken = taken.defined() ? taken.mutable_data_ptr() : nullptr,
                               .keep = {shown, taken}};
@@ -95,14 +111,18 @@ SharedMemory::WorkPtr SharedMemory::start(CollectiveOperation operation, int64_t
 SharedMemory::WorkPtr SharedMemory::allreduce(std::vector<Tensor>& tensors,
                                               const c10d::AllreduceOptions& options) {
   const Tensor tensor = only_one(tensors);
-  return start(CollectiveOperation::all_reduce, tensor.numel(), tensor, tensor, 0, &options.reduceOp);
+  return start(
+      next_call(CollectiveOperation::all_reduce, call_of(tensor.numel(), tensor, 0, &options.reduceOp)),
+      tensor, tensor);
 }
 
 SharedMemory::WorkPtr SharedMemory::reduce(std::vector<Tensor>& tensors, const c10d::ReduceOptions& options) {
-  if (auto* network = fallback()) return network->reduce(tensors, options);
   const Tensor tensor = only_one(tensors);
-  return start(CollectiveOperation::reduce, tensor.numel(), tensor, tensor,
-               static_cast<int>(options.rootRank), &options.reduceOp);
+  const NumberedCall call =
+      next_call(CollectiveOperation::reduce,
+                call_of(tensor.numel(), tensor, static_cast<int>(options.rootRank), &options.reduceOp));
+  if (auto* network = fallback(call)) return network->reduce(tensors, options);
+  return start(call, tensor, tensor);
 }
 
 // The memory is never returned to the segment: a rank that ends first must not take it from the others. The
@@ -126,39 +146,48 @@ Tensor SharedMemory::common(int64_t elements, at::ScalarType dtype) {
 
 SharedMemory::WorkPtr SharedMemory::broadcast(std::vector<Tensor>& tensors,
                                               const c10d::BroadcastOptions& options) {
-  if (auto* network = fallback()) return network->broadcast(tensors, options);
   const Tensor tensor = only_one(tensors);
+  const NumberedCall call =
+      next_call(CollectiveOperation::broadcast,
+                call_of(tensor.numel(), tensor, static_cast<int>(options.rootRank), nullptr));
+  if (auto* network = fallback(call)) return network->broadcast(tensors, options);
   const bool is_root = options.rootRank == getRank();
-  return start(CollectiveOperation::broadcast, tensor.numel(), is_root ? tensor : Tensor(),
-               is_root ? Tensor() : tensor, static_cast<int>(options.rootRank));
+  return start(call, is_root ? tensor : Tensor(), is_root ? Tensor() : tensor);
 }
 
 SharedMemory::WorkPtr SharedMemory::_allgather_base(Tensor& output, Tensor& input,
                                                     const c10d::AllgatherOptions& options) {
-  if (auto* network = fallback()) return network->_allgather_base(output, input, options);
-  return start(CollectiveOperation::all_gather, input.numel(), input, output);
+  const NumberedCall call =
+      next_call(CollectiveOperation::all_gather, call_of(input.numel(), input, 0, nullptr));
+  if (auto* network = fallback(call)) return network->_allgather_base(output, input, options);
+  return start(call, input, output);
 }
 
 SharedMemory::WorkPtr SharedMemory::_reduce_scatter_base(Tensor& output, Tensor& input,
                                                          const c10d::ReduceScatterOptions& options) {
-  if (auto* network = fallback()) return network->_reduce_scatter_base(output, input, options);
-  return start(CollectiveOperation::reduce_scatter, output.numel(), input, output, 0, &options.reduceOp);
+  const NumberedCall call =
+      next_call(CollectiveOperation::reduce_scatter, call_of(output.numel(), input, 0, &options.reduceOp));
+  if (auto* network = fallback(call)) return network->_reduce_scatter_base(output, input, options);
+  return start(call, input, output);
 }
 
 SharedMemory::WorkPtr SharedMemory::alltoall_base(Tensor& output, Tensor& input,
                                                   std::vector<int64_t>& output_sizes,
                                                   std::vector<int64_t>& input_sizes,
                                                   const c10d::AllToAllOptions& options) {
-  if (auto* network = fallback())
-    return network->alltoall_base(output, input, output_sizes, input_sizes, options);
   if (!output_sizes.empty() || !input_sizes.empty())
     throw DistributedError("all_to_all supports equal pieces only");
-  return start(CollectiveOperation::all_to_all, input.numel() / getSize(), input, output);
+  const NumberedCall call =
+      next_call(CollectiveOperation::all_to_all, call_of(input.numel() / getSize(), input, 0, nullptr));
+  if (auto* network = fallback(call))
+    return network->alltoall_base(output, input, output_sizes, input_sizes, options);
+  return start(call, input, output);
 }
 
 SharedMemory::WorkPtr SharedMemory::barrier(const c10d::BarrierOptions& options) {
-  if (auto* network = fallback()) return network->barrier(options);
-  return start(CollectiveOperation::barrier, 0, Tensor(), Tensor());
+  const NumberedCall call = next_call(CollectiveOperation::barrier, call_of(0, Tensor(), 0, nullptr));
+  if (auto* network = fallback(call)) return network->barrier(options);
+  return start(call, Tensor(), Tensor());
 }
 
 // Wraps a message of the network, so that a rank that waits for it makes progress on the reductions that it
@@ -195,11 +224,17 @@ CpuTransport make_cpu_transport(const c10::intrusive_ptr<c10d::Store>& store, in
     auto shared = c10::make_intrusive<SharedMemory>(std::move(hosts.team), options.deadline);
     return {shared, shared, on_this_host(size)};
   }
-  const auto network = make_tcp(store, rank, size, options);
+  const auto connect = [&](const c10::intrusive_ptr<c10d::Store>& rendezvous, int own, int ranks,
+                           std::vector<int> shown) {
+    return c10::make_intrusive<Tcp>(
+        std::make_shared<PeerSockets>(*rendezvous, own, ranks, options, std::move(shown)), options.deadline);
+  };
+  const auto network = connect(store, rank, size, {});
   if (!hosts.refusal.empty()) {
     return {network, nullptr, fmt::format("TCP, since there is no shared memory: {}", hosts.refusal)};
   }
-  const std::string between = fmt::format("TCP between {} hosts", hosts.ranks.size());
+  const std::string between =
+      fmt::format("TCP between {} hosts{}", hosts.ranks.size(), options.encrypt ? ", encrypted" : "");
   if (static_cast<size_t>(size) == hosts.ranks.size()) return {network, nullptr, between};
 
   HostRail rail = {.rails = size};
@@ -207,8 +242,10 @@ CpuTransport make_cpu_transport(const c10::intrusive_ptr<c10d::Store>& store, in
   if (hosts.team->me() < rail.rails) {
     const auto rendezvous =
         c10::make_intrusive<c10d::PrefixStore>(fmt::format("rail.{}", hosts.team->me()), store);
+    std::vector<int> ranks;
+    for (const auto& of_host : hosts.ranks) ranks.push_back(of_host[static_cast<size_t>(hosts.team->me())]);
     rail.backend =
-        make_tcp(rendezvous, static_cast<int>(hosts.own), static_cast<int>(hosts.ranks.size()), options);
+        connect(rendezvous, static_cast<int>(hosts.own), static_cast<int>(hosts.ranks.size()), ranks);
   }
   const std::string inside = on_this_host(hosts.team->size()) + "; ";
   auto shared =

@@ -33,7 +33,7 @@ class SharedMemory : public c10d::Backend {
 
   SharedMemory(std::unique_ptr<HostTeam> team, std::chrono::milliseconds deadline);
   SharedMemory(std::unique_ptr<HostTeam> team, std::chrono::milliseconds deadline, HostRail rail,
-               c10::intrusive_ptr<c10d::Backend> network);
+               c10::intrusive_ptr<Tcp> network);
 
   // Allocates tensors that collectives read and write in place.
   Allocator allocator() const;
@@ -61,14 +61,15 @@ class SharedMemory : public c10d::Backend {
   WorkPtr recv(std::vector<Tensor>& tensors, int source, int tag) override;
 
  private:
-  WorkPtr start(CollectiveOperation operation, int64_t count, const Tensor& shown, const Tensor& taken,
-                int root = 0, const c10d::ReduceOp* reduce = nullptr);
+  NumberedCall next_call(CollectiveOperation operation, CollectiveCall call);
+  WorkPtr start(const NumberedCall& call, const Tensor& shown, const Tensor& taken);
 
-  c10d::Backend* fallback();
+  c10d::Backend* fallback(const NumberedCall& call);
   WorkPtr driven(WorkPtr message);
 
   std::shared_ptr<SharedExchange> exchange_;
-  c10::intrusive_ptr<c10d::Backend> network_;
+  c10::intrusive_ptr<Tcp> network_;
+  uint64_t calls_ = 0;  // collectives so far
 };
 
 // The back end of a group of ranks on CPUs.

@@ -1,6 +1,8 @@
 #include "stretto/comm/shared_memory.h"
 
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -362,6 +364,64 @@ TEST(Hosts, AllReduceGoesThroughBoth) {
       group.all_reduce(largest, ReduceOp::max).wait();
       EXPECT_EQ(largest[2].item<int64_t>(), ranks - 1);
     });
+  }
+}
+
+// Calls `call` on each rank after an all_reduce and a barrier; every rank must fail. Returns the errors that
+// name two calls, which must not take longer than two seconds.
+std::vector<std::string> names_of_calls(const std::vector<std::string>& hosts,
+                                        const std::function<void(Group&)>& call) {
+  std::mutex mutex;
+  std::vector<std::string> naming;
+  run_on_hosts(hosts, [&](Group& group) {
+    group.all_reduce(at::ones({100'000})).wait();  // several pieces, each a transfer on the rails
+    group.barrier();
+    const auto begin = std::chrono::steady_clock::now();
+    try {
+      call(group);
+      group.barrier();  // for a rank that had nothing to wait for
+      ADD_FAILURE() << "rank " << group.rank() << " should have failed";
+    } catch (const DistributedError& error) {
+      const std::lock_guard lock(mutex);
+      if (std::string_view(error.what()).find("must make the same calls") == std::string_view::npos) return;
+      EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2)) << error.what();
+      naming.emplace_back(error.what());
+    }
+  });
+  return naming;
+}
+
+TEST(Hosts, AnAllReduceThatAnotherHostAnswersWithAnotherCollectiveIsNamed) {
+  const std::map<std::string, std::function<Work(Group&, Tensor)>> others = {
+      {"reduce of 4 float32 (sum, root 0)", [](Group& g, Tensor t) { return g.reduce(t, 0); }},
+      {"broadcast of 4 float32 (root 3)", [](Group& g, Tensor t) { return g.broadcast(t, 3); }},
+      {"all_gather of 1 float32", [](Group& g, Tensor t) { return g.all_gather(t, at::ones({1})); }},
+      {"reduce_scatter of 1 float32 (sum)",
+       [](Group& g, Tensor t) { return g.reduce_scatter(at::empty({1}), t); }},
+      {"all_to_all of 1 float32", [](Group& g, Tensor t) { return g.all_to_all(at::empty_like(t), t); }}};
+  for (const auto& [name, other] : others) {
+    for (const int host : {0, 1}) {  // whose ranks call all_reduce
+      SCOPED_TRACE(fmt::format("{} {}", name, host));
+      const auto naming = names_of_calls({"a", "a", "b", "b"}, [&, &other = other](Group& group) {
+        const Tensor tensor = at::ones({4});
+        (group.rank() / 2 == host ? group.all_reduce(tensor) : other(group, tensor)).wait();
+      });
+      ASSERT_FALSE(naming.empty());
+      EXPECT_THAT(naming[0], HasSubstr("all_reduce of 4 float32 (sum) as"));
+      EXPECT_THAT(naming[0], HasSubstr("#2"));
+    }
+  }
+}
+
+TEST(Hosts, RanksOfOneHostThatCallDifferentCollectivesAreNamed) {
+  for (const int odd : {0, 1, 3}) {  // rank 1 has no rail, since the other host has one rank
+    SCOPED_TRACE(odd);
+    const auto naming = names_of_calls({"a", "a", "a", "b"}, [&](Group& group) {
+      group.rank() == odd ? group.all_reduce(at::ones({4})).wait() : group.barrier();
+    });
+    ASSERT_FALSE(naming.empty());
+    EXPECT_THAT(naming[0], HasSubstr(fmt::format("rank {} called all_reduce of 4 float32 (sum) as", odd)));
+    EXPECT_THAT(naming[0], HasSubstr("called barrier as"));
   }
 }
 

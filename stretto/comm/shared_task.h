@@ -17,9 +17,10 @@ class SharedTask {
   static constexpr size_t max_piece_bytes = size_t{256} << 10;  // of all blocks that a rank shows
 
   struct Request {
-    CollectiveCall call;  // root: a position in the team
-    const void* shown;    // this rank's data, which the others read; null for none
-    void* taken;          // this rank's result; null for none; equal to `shown` for all_reduce and reduce
+    CollectiveCall call;       // root: a position in the team
+    uint64_t call_number = 0;  // among the collectives of the group
+    const void* shown;         // this rank's data, which the others read; null for none
+    void* taken;  // this rank's result; null for none; equal to `shown` for all_reduce and reduce
     std::vector<Tensor> keep;  // the tensors that own both
   };
 
@@ -27,6 +28,7 @@ class SharedTask {
   SharedTask(Request request, int ranks, uint64_t first);
 
   const CollectiveCall& call() const { return request_.call; }
+  NumberedCall numbered_call() const { return {request_.call, request_.call_number}; }
   bool reduces() const { return pattern_.reduces; }
   bool sums_in_place() const { return pattern_.reduces && !pattern_.block_each; }
   // Whether a sum in place is written to the data of `rank`.

@@ -21,29 +21,36 @@ constexpr size_t small_bytes = size_t{64} << 10;
 // One call on the ring of a group's ranks.
 class SocketCollectives::Ring {
  public:
-  Ring(const PeerSockets& sockets, const CollectiveCall& call, uint64_t number,
-       cluster::Clock::time_point deadline, int abort)
-      : sockets_(sockets), call_(call), number_(number), deadline_(deadline), abort_(abort) {}
+  // `program`: the collective of the program that `call` is a part of.
+  Ring(SocketCollectives& of, const NumberedCall& program, const NumberedCall& call)
+      : of_(of),
+        sockets_(*of.sockets_),
+        program_(program),
+        numbered_(call),
+        deadline_(cluster::Clock::now() + of.deadline_) {}
 
   int me() const { return sockets_.rank(); }
   int size() const { return sockets_.size(); }
-  int root() const { return call_.root; }
-  size_t element() const { return c10::elementSize(static_cast<at::ScalarType>(call_.dtype)); }
-  size_t block() const { return static_cast<size_t>(call_.count) * element(); }  // bytes
+  const CollectiveCall& call() const { return numbered_.call; }
+  int root() const { return call().root; }
+  size_t element() const { return c10::elementSize(static_cast<at::ScalarType>(call().dtype)); }
+  size_t block() const { return static_cast<size_t>(call().count) * element(); }  // bytes
   int at(int distance) const { return ((me() + distance) % size() + size()) % size(); }
 
   void move(SocketTransfer streams, int to, int from) const {
-    if (to >= 0) streams.to = {to, sockets_.fd(to, Channel::collectives)};
-    if (from >= 0) streams.from = {from, sockets_.fd(from, Channel::collectives)};
-    streams.call = call_;
-    streams.number = number_;
-    transfer(streams, deadline_, abort_);
+    if (to >= 0) streams.to = {sockets_.shown_rank(to), sockets_.fd(to, Channel::collectives)};
+    if (from >= 0) streams.from = {sockets_.shown_rank(from), sockets_.fd(from, Channel::collectives)};
+    streams.program = program_;
+    streams.transfer = numbered_;
+    streams.own_rank = sockets_.shown_rank(me());
+    if (of_.look_) streams.look = [this] { of_.look_(program_); };
+    transfer(streams, deadline_, of_.abort_.fd());
   }
   void around(SocketTransfer streams) const { move(std::move(streams), at(1), at(-1)); }
 
   // The bytes of the part of `data` that `owner` sums: `data` is cut into as many parts as there are ranks.
   Incoming part(std::byte* data, int owner, bool reduce = false) const {
-    const int64_t count = call_.count, begin = count * owner / size(), end = count * (owner + 1) / size();
+    const int64_t count = call().count, begin = count * owner / size(), end = count * (owner + 1) / size();
     return {data + static_cast<size_t>(begin) * element(), static_cast<size_t>(end - begin) * element(),
             reduce};
   }
@@ -55,16 +62,15 @@ class SocketCollectives::Ring {
     std::vector<const void*> in;
     for (int rank = 0; rank < size(); ++rank) in.push_back(blocks + static_cast<size_t>(rank) * block());
     const std::array<void*, 1> out = {to};
-    kernels::reduce(static_cast<ReduceOp>(call_.reduce), static_cast<at::ScalarType>(call_.dtype), in, out,
-                    call_.count);
+    kernels::reduce(static_cast<ReduceOp>(call().reduce), static_cast<at::ScalarType>(call().dtype), in, out,
+                    call().count);
   }
 
  private:
+  const SocketCollectives& of_;
   const PeerSockets& sockets_;
-  const CollectiveCall& call_;
-  uint64_t number_;
-  cluster::Clock::time_point deadline_;
-  int abort_;
+  const NumberedCall program_, numbered_;
+  const cluster::Clock::time_point deadline_;
 };
 
 namespace {
@@ -94,9 +100,26 @@ SocketCollectives::WorkPtr SocketCollectives::start(CollectiveOperation operatio
                                                     std::vector<at::Tensor> keep,
                                                     std::function<void(const Ring&)> run) {
   call.operation = static_cast<int32_t>(operation);
-  return thread_.start(std::move(keep), [this, call, run = std::move(run)] {
-    run(Ring(*sockets_, call, calls_++, cluster::Clock::now() + deadline_, abort_.fd()));
-  });
+  const NumberedCall numbered = {.call = call, .number = calls_++};
+  {
+    const std::lock_guard lock(idle_);
+    ++running_;
+  }
+  const auto begin = [this, numbered, program = program_call_.value_or(numbered), run = std::move(run)] {
+    run(Ring(*this, program, numbered));
+    const std::lock_guard lock(idle_);
+    --running_;
+  };
+  return thread_.start(std::move(keep), begin);
+}
+
+std::optional<SocketCollectives::PeerCall> SocketCollectives::call_of_previous_rank() {
+  const std::lock_guard lock(idle_);
+  const int previous = (sockets_->rank() + sockets_->size() - 1) % sockets_->size();
+  if (running_ > 0) return std::nullopt;
+  const auto call = arriving_call(sockets_->fd(previous, Channel::collectives));
+  if (!call) return std::nullopt;
+  return PeerCall{sockets_->shown_rank(previous), *call};
 }
 
 // The first half of the steps sums each part on its way around the ring, the second half passes the sums on.

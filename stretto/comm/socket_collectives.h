@@ -2,6 +2,8 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <vector>
 
 #include "stretto/base/wake.h"
@@ -31,6 +33,21 @@ class SocketCollectives {
   WorkPtr all_to_all(void* out, const void* in, CollectiveCall call, std::vector<at::Tensor> keep);
   WorkPtr barrier();
 
+  // The collective of the program of which the next calls here are a part. Without it each call is one.
+  void set_program_call(const NumberedCall& call) { program_call_ = call; }
+
+  // The collective that the previous rank has begun here, if it waits for this rank's part in it; nullopt
+  // while a call of this rank is running. Thread-safe.
+  struct PeerCall {
+    int rank;
+    NumberedCall call;
+  };
+  std::optional<PeerCall> call_of_previous_rank();
+
+  // `look` is called several times per second, with the collective of the program, by calls that wait for
+  // other ranks; an exception ends the call. REQUIRES: no call has been made.
+  void set_look(std::function<void(const NumberedCall&)> look) { look_ = std::move(look); }
+
  private:
   class Ring;
 
@@ -41,8 +58,12 @@ class SocketCollectives {
   const std::shared_ptr<PeerSockets> sockets_;
   const std::chrono::milliseconds deadline_;
   const Wake abort_;
-  uint64_t calls_ = 0;  // the number of calls begun; used by the thread only
-  WorkThread thread_;   // declared last: it must end before the members that it uses
+  uint64_t calls_ = 0;  // so far
+  std::optional<NumberedCall> program_call_;
+  std::function<void(const NumberedCall&)> look_;
+  std::mutex idle_;       // is locked while the connections are used outside of a call
+  uint64_t running_ = 0;  // calls that have not ended, or have failed
+  WorkThread thread_;     // declared last: it must end before the members that it uses
 };
 
 }  // namespace stretto::comm

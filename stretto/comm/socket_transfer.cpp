@@ -17,9 +17,10 @@
 namespace stretto::comm {
 namespace {
 
+constexpr auto look_pause = std::chrono::milliseconds(250);
+
 struct Header {
-  CollectiveCall call;
-  uint64_t number;
+  NumberedCall program, transfer;
 };
 
 [[noreturn]] void throw_closed(const Neighbour& peer, int error) {
@@ -74,8 +75,8 @@ class Streams {
  public:
   explicit Streams(const SocketTransfer& what)
       : what_(what),
-        own_header_{what.call, what.number},
-        element_(c10::elementSize(static_cast<at::ScalarType>(what.call.dtype))),
+        own_header_{what.program, what.transfer},
+        element_(c10::elementSize(static_cast<at::ScalarType>(what.transfer.call.dtype))),
         out_parts_(behind_header(what.out)),
         in_(what.in),
         out_(out_parts_) {}
@@ -147,14 +148,16 @@ class Streams {
     const size_t bytes = receive(reinterpret_cast<std::byte*>(&peer_header_) + header_received_,
                                  sizeof peer_header_ - header_received_);
     header_received_ += bytes;
-    if (header_received_ == sizeof peer_header_ &&
-        (peer_header_.call != own_header_.call || peer_header_.number != own_header_.number)) {
-      throw DistributedError(
-          "rank {} called {} as its collective #{}, this rank {} as #{}: all ranks must make the same calls in the same order",
-          what_.from.rank, describe(peer_header_.call), peer_header_.number, describe(own_header_.call),
-          own_header_.number);
-    }
+    if (header_received_ == sizeof peer_header_) compare_headers();
     return bytes > 0;
+  }
+
+  void compare_headers() const {
+    const bool same_program = peer_header_.program == own_header_.program;
+    if (same_program && peer_header_.transfer == own_header_.transfer) return;
+    const NumberedCall& theirs = same_program ? peer_header_.transfer : peer_header_.program;
+    const NumberedCall& own = same_program ? own_header_.transfer : own_header_.program;
+    throw DistributedError("{}", describe_difference(what_.from.rank, theirs, what_.own_rank, own));
   }
 
   bool receive_in_place() {
@@ -174,8 +177,9 @@ class Streams {
       std::byte* data = in_.data();
       const std::array<const void*, 2> in = {data, staging_.data()};
       const std::array<void*, 1> out = {data};
-      kernels::reduce(static_cast<ReduceOp>(what_.call.reduce), static_cast<at::ScalarType>(what_.call.dtype),
-                      in, out, static_cast<int64_t>(whole / element_));
+      const CollectiveCall& call = what_.transfer.call;
+      kernels::reduce(static_cast<ReduceOp>(call.reduce), static_cast<at::ScalarType>(call.dtype), in, out,
+                      static_cast<int64_t>(whole / element_));
       in_.advance(whole);
       received_ += whole;
       std::memmove(staging_.data(), staging_.data() + whole, held_ - whole);
@@ -199,6 +203,13 @@ class Streams {
 
 }  // namespace
 
+std::optional<NumberedCall> arriving_call(int fd) {
+  Header header;
+  if (::recv(fd, &header, sizeof header, MSG_PEEK | MSG_DONTWAIT) != ssize_t{sizeof header})
+    return std::nullopt;
+  return header.program;
+}
+
 void transfer(const SocketTransfer& what, cluster::Clock::time_point deadline, int abort) {
   Streams streams(what);
   while (streams.sends() || streams.receives()) {
@@ -208,10 +219,14 @@ void transfer(const SocketTransfer& what, cluster::Clock::time_point deadline, i
     std::array<pollfd, 3> watched = {{{abort, POLLIN, 0},
                                       {streams.receives() ? what.from.fd : -1, POLLIN, 0},
                                       {streams.can_send() ? what.to.fd : -1, POLLOUT, 0}}};
-    const int ready = cluster::poll_awake(watched, deadline);
+    const auto until = std::min(deadline, cluster::Clock::now() + look_pause);
+    auto moved = until;
+    const int ready = cluster::poll_awake(watched, moved);
+    deadline += moved - until;
     if (ready < 0 && errno != EINTR)
       throw DistributedError("cannot wait for sockets: {}", std::strerror(errno));
     if (watched[0].revents != 0) throw DistributedError("the group was closed");
+    if (ready == 0 && what.look) what.look();
     if (ready == 0 && cluster::Clock::now() >= deadline) {
       const bool silent = streams.receives();
       throw DistributedError("rank {} has {} until the deadline", silent ? what.from.rank : what.to.rank,

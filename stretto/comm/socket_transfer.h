@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include <c10/core/ScalarType.h>
@@ -46,13 +48,21 @@ struct SocketTransfer {
   std::vector<Incoming> in = {};
 
   // Both sides must agree on these: they are sent ahead of the bytes and compared.
-  CollectiveCall call = {};
-  uint64_t number = 0;  // of the collective in its group
+  NumberedCall program = {};   // the collective that the program has called
+  NumberedCall transfer = {};  // the part of it that moves these bytes, in these connections
+
+  int own_rank = 0;  // for messages
+  // Called several times per second while nothing moves, unless empty; an exception ends the transfer.
+  std::function<void()> look = {};
 };
 
 // Returns when everything is sent and received. Throws DistributedError if a rank closed its connection,
 // called something else, or made no progress before `deadline`, and when `abort`, an eventfd(2), becomes
 // readable.
 void transfer(const SocketTransfer& streams, cluster::Clock::time_point deadline, int abort);
+
+// The collective with which the next stream from a peer begins, once that has arrived; it stays unread.
+// REQUIRES: the last stream from this peer was received entirely.
+std::optional<NumberedCall> arriving_call(int fd);
 
 }  // namespace stretto::comm

@@ -20,7 +20,8 @@ void serve(const std::string& sent) {
   const Fd client(ends[1]);
   StoreTable table({.keys = 8, .bytes = 4096});
   RefusalLog refusals;
-  StoreConnection connection(Fd(ends[0]), "a peer", "secret", Clock::now() + std::chrono::minutes(1), refusals);
+  StoreConnection connection(Fd(ends[0]), "a peer", "secret", Clock::now() + std::chrono::minutes(1),
+                             refusals);
   char received[4096];
   const ssize_t greeted = ::recv(client.get(), received, sizeof received, 0);
   const std::string_view greeting(received, static_cast<size_t>(greeted));
