@@ -4,8 +4,7 @@
   golden         tests/golden/tokenizer/: small tokenizers (a folder each), decoder_encodings.jsonl, decoder_code_points.txt
   data FOLDER    tests/golden/tokenizer/decoder_data_sums.txt: a sum for each text file under FOLDER
 
-Needs: pip install tokenizers sentencepiece protobuf transformers. The results are committed; run it again only to follow a new
-tokenizers. Rows are those of make_golden_encodings.py.
+Needs scripts/golden-requirements.txt. The results are committed; run it again only to follow a new tokenizers. Rows are those of make_golden_encodings.py.
 """
 import argparse
 import io

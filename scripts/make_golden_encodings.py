@@ -4,7 +4,7 @@
   golden         tests/golden/tokenizer/: small tokenizers (a folder each), encodings.jsonl, family_code_points.txt
   data FOLDER    tests/golden/tokenizer/family_data_sums.txt: a sum for each text file under FOLDER
 
-Needs: pip install tokenizers. The results are committed; run it again only to follow a new tokenizers. An encoding is stored as
+Needs scripts/golden-requirements.txt. The results are committed; run it again only to follow a new tokenizers. An encoding is stored as
 a sum (crc32) of the line that `line_of` writes of it; `show NUMBER` prints the lines of one row of encodings.jsonl.
 """
 import argparse

@@ -2,7 +2,7 @@
 """Writes tests/golden/tokenizer/normalizers.json and normalizer_code_points.txt with Hugging Face's tokenizers: what each
 normalizer of a tokenizer.json makes of hard texts and of all code points, and ids and offsets of tokenizers that have it.
 
-Needs: pip install tokenizers. The results are committed; run it again only to follow a new tokenizers.
+Needs scripts/golden-requirements.txt. The results are committed; run it again only to follow a new tokenizers.
 """
 import json
 import os

@@ -5,7 +5,7 @@
   golden         tests/golden/tokenizer/: a small vocabulary, hard cases, sums over all code points
   data FOLDER    tests/golden/tokenizer/data_sums.txt: a sum for each text file under FOLDER
 
-Needs: pip install tokenizers. The results are committed; run it again only to follow a new tokenizers.
+Needs scripts/golden-requirements.txt. The results are committed; run it again only to follow a new tokenizers.
 """
 import argparse
 import json

@@ -3,7 +3,7 @@
 
     python3 scripts/make_golden_trainer_keys.py
 
-Needs torch, transformers and accelerate. The calls are those of run_clm.py on a tiny GPT-2, with tied and untied tables.
+Needs scripts/golden-requirements.txt. The calls are those of run_clm.py on a tiny GPT-2, with tied and untied tables.
 """
 
 import json
