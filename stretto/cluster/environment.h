@@ -57,10 +57,10 @@ std::optional<int> evaluation_socket(const Getenv& getenv = process_environment)
 // STRETTO_SECRET_FILE, STRETTO_HEARTBEAT, STRETTO_ENCRYPT (with STRETTO_STORE only),
 // STRETTO_COLLECTIVE_TIMEOUT (seconds; 0: a year) and STRETTO_DEBUG. If none of them is set, reads the
 // variables that srun (SLURM_STEP_NUM_TASKS, SLURM_PROCID, ...) or the mpirun of Open MPI
-// (OMPI_COMM_WORLD_SIZE, ...) or MPICH (MPI_LOCALNRANKS, ...) sets for several tasks. A process that evaluates
-// is a single rank whatever is set. Otherwise the process is a single rank (MASTER_ADDR and MASTER_PORT alone
-// are ignored: some clusters set them everywhere). Throws ConfigError, naming the variable, if they are
-// incomplete or contradict each other.
+// (OMPI_COMM_WORLD_SIZE, ...) or MPICH (MPI_LOCALNRANKS, ...) sets for several tasks. A process that
+// evaluates is a single rank whatever is set. Otherwise the process is a single rank (MASTER_ADDR and
+// MASTER_PORT alone are ignored: some clusters set them everywhere). Throws ConfigError, naming the variable,
+// if they are incomplete or contradict each other.
 RankInfo read_rank_info(const Getenv& getenv = process_environment);
 
 }  // namespace stretto::cluster

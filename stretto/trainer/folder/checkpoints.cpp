@@ -41,18 +41,17 @@ void Checkpoints::save(State state, const StepReport& report, bool last,
   if (!writer_) {
     const CheckpointConfig& config = recipe_.checkpoint;
     writer_ = std::make_unique<checkpoint::Writer>(
-        mesh_.world(), checkpoint::WriterOptions{.folder = checkpoints_of(recipe_),
-                                                 .background = config.async,
-                                                 .wait_when_busy = config.when_busy == WhenBusy::wait,
-                                                 .retention = {.last = config.keep_last,
-                                                               .best = config.keep_best,
-                                                               .every_steps = config.keep_every.value_or(0)},
-                                                 .snapshot_folder = offload_folder(recipe_).value_or(
-                                                     parameter_folder(recipe_).value_or("")),
-                                                 .patience = config.wait_for_folder(),
-                                                 .write_companions = [this](const auto& folder) {
-                                                   module_.save_companions(folder);
-                                                 }});
+        mesh_.world(),
+        checkpoint::WriterOptions{
+            .folder = checkpoints_of(recipe_),
+            .background = config.async,
+            .wait_when_busy = config.when_busy == WhenBusy::wait,
+            .retention = {.last = config.keep_last,
+                          .best = config.keep_best,
+                          .every_steps = config.keep_every.value_or(0)},
+            .snapshot_folder = offload_folder(recipe_).value_or(parameter_folder(recipe_).value_or("")),
+            .patience = config.wait_for_folder(),
+            .write_companions = [this](const auto& folder) { module_.save_companions(folder); }});
   }
   holds_state_ = true;
   state.scalars["recipe"] = computing_settings(recipe_);
