@@ -79,8 +79,8 @@ void Fit::prepare_callbacks() {
   });
 }
 
-void Fit::begin_records() {
-  step_log_.begin(session_->steps_done(), session_->total_steps(), session_->pending);
+void Fit::begin_records(int64_t steps_done) {
+  step_log_.begin(steps_done, session_->total_steps(), session_->pending);
 }
 
 // Called after the first step, so that a run which fails before it leaves the files of an earlier run
@@ -95,7 +95,7 @@ void Fit::claim_folder() {
   log::release_file();
   const cluster::RankInfo info = cluster::read_rank_info();
   if (info.local_rank == 0) cluster::note_first_step(info.heartbeat);
-  begin_records();
+  begin_records(result_.resumed_after);
   evaluations_.record_start();
 }
 
@@ -121,7 +121,7 @@ bool Fit::was_finished() {
 void Fit::roll_back(const std::string& reason) {
   step_log_.pause();
   session_->restore(*checkpoints_.newest(reason));
-  begin_records();
+  begin_records(session_->steps_done());
   evaluations_.begin();
 }
 

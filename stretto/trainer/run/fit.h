@@ -28,7 +28,7 @@ class Fit {
   bool was_finished();
   bool is_complete();
   void claim_folder();
-  void begin_records();
+  void begin_records(int64_t steps_done);
   Requests requests();
   void roll_back(const std::string& reason);
   void after(const StepReport& report);
