@@ -95,7 +95,8 @@ TEST(GenerationConfig, SettingsThatAreNotSupportedAreNamed) {
   EXPECT_THAT(refusal({{"stop_strings", {"a", 1}}}),
               has_all("stop_strings: found [\"a\",1]", "list of texts"));
   EXPECT_THAT(refusal({{"forced_eos_token_id", 2}}), has_all("forced_eos_token_id 2 is not supported"));
-  EXPECT_THAT(refusal({{"suppress_tokens", {1, -2}}}), has_all("suppress_tokens: found [1,-2]", "id of a token"));
+  EXPECT_THAT(refusal({{"suppress_tokens", {1, -2}}}),
+              has_all("suppress_tokens: found [1,-2]", "id of a token"));
   EXPECT_THAT(refusal({{"bad_words_ids", {1}}}), has_all("bad_words_ids: found [1]", "list of lists"));
   EXPECT_THAT(refusal({{"top_p", "0.9"}}), has_all("top_p: found \"0.9\"", "a number"));
   EXPECT_THAT(refusal({{"top_k", 1.5}}), has_all("top_k: found 1.5", "whole number"));
