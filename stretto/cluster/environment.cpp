@@ -33,8 +33,8 @@ std::chrono::seconds read_collective_timeout(const Variables& variables) {
 }
 
 // Other launchers' ranks meet in a store that rank 0 or torchrun hosts.
-void refuse_encryption(const Variables& variables) {
-  if (!variables.find("STRETTO_ENCRYPT")) return;
+void refuse_encryption(const Getenv& getenv) {
+  if (!wants_encryption(getenv)) return;
   throw ConfigError(
       "environment: STRETTO_ENCRYPT is set, but only jobs that `stretto launch` or `stretto train` starts on its hosts are encrypted; start the job by one of them, or unset it");
 }
@@ -45,6 +45,12 @@ std::optional<std::string> process_environment(const char* name) {
   const char* value = std::getenv(name);
   if (value == nullptr) return std::nullopt;
   return value;
+}
+
+bool wants_encryption(const Getenv& getenv) {
+  const std::string value = Variables(getenv, {}).find("STRETTO_ENCRYPT").value_or("0");
+  if (value == "0" || value == "1") return value == "1";
+  throw ConfigError("environment: STRETTO_ENCRYPT=\"{}\"; expected 1, or 0 for connections in plain", value);
 }
 
 std::string read_secret_file(const std::string& path, const char* what) {
@@ -109,7 +115,7 @@ RankInfo read_rank_info(const Getenv& getenv) {
     info.compare_calls = compare_calls;
     info.collective_timeout = collective_timeout;
     if (!info.launched) return info;
-    refuse_encryption(variables);
+    refuse_encryption(getenv);
     info.secret = read_secret(getenv);
     return info;
   }
@@ -140,9 +146,9 @@ RankInfo read_rank_info(const Getenv& getenv) {
           "environment: STRETTO_STORE is set but neither STRETTO_SECRET nor STRETTO_SECRET_FILE is; the store refuses connections without the job's secret");
     }
     info.heartbeat = variables.find("STRETTO_HEARTBEAT").value_or("");
-    info.encrypt = variables.find("STRETTO_ENCRYPT").has_value();
+    info.encrypt = wants_encryption(getenv);
   } else {
-    refuse_encryption(variables);
+    refuse_encryption(getenv);
   }
   return info;
 }

@@ -46,6 +46,10 @@ std::string read_secret(const Getenv& getenv = process_environment);
 // The content of a secret file. `what` names the setting in messages. Throws like read_secret.
 std::string read_secret_file(const std::string& path, const char* what);
 
+// Whether STRETTO_ENCRYPT asks for encrypted connections between processes: 1, or 0 as if it were not set.
+// Throws ConfigError for other values.
+bool wants_encryption(const Getenv& getenv = process_environment);
+
 // A process with this variable evaluates snapshots of the run that has started it (evaluate.async), beside
 // its ranks: the value is the descriptor of a socket. LOCAL_RANK is then the GPU that it uses.
 inline constexpr const char* evaluation_variable = "STRETTO_EVALUATION";

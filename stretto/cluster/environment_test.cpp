@@ -197,6 +197,9 @@ TEST(Environment, EncryptionNeedsStrettosLauncher) {
   const Variables own = with(torchrun(), {{"STRETTO_STORE", "127.0.0.1:4711"}, {"STRETTO_SECRET", "s"}});
   EXPECT_FALSE(read(own).encrypt);
   EXPECT_TRUE(read(with(own, {{"STRETTO_ENCRYPT", "1"}})).encrypt);
+  EXPECT_FALSE(read(with(own, {{"STRETTO_ENCRYPT", "0"}})).encrypt);
+  EXPECT_THAT(refusal(with(own, {{"STRETTO_ENCRYPT", "yes"}})),
+              has_all("STRETTO_ENCRYPT=\"yes\"", "expected 1, or 0"));
   for (const Variables& other : {torchrun(), slurm(), open_mpi(), mpich()}) {
     EXPECT_THAT(refusal(with(other, {{"STRETTO_ENCRYPT", "1"}})),
                 has_all("STRETTO_ENCRYPT is set", "`stretto launch` or `stretto train`"));

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "stretto/base/error.h"
+#include "stretto/base/log.h"
 #include "stretto/base/process.h"
 #include "stretto/base/strings.h"
 #include "stretto/cluster/environment.h"
@@ -74,9 +75,11 @@ std::vector<std::string> HostOptions::hosts_of_ranks(int own_ranks) const {
 }
 
 void complete_from_environment(HostOptions& options) {
-  options.encrypt |= is_set("STRETTO_ENCRYPT");
+  const bool asked = options.encrypt;
+  options.encrypt |= cluster::wants_encryption();
   if (!options.list.empty()) return complete_from_list(options);
   if (options.nodes == 1) {
+    if (asked) log::warning("--encrypt has no effect: the job has one host, whose ranks share memory");
     if (!options.node_rank || *options.node_rank == 0) return;
     throw ConfigError("--node-rank {}: the job has one host; pass their number, as in --nodes 2",
                       *options.node_rank);
@@ -100,7 +103,8 @@ void complete_from_environment(HostOptions& options) {
   if (options.secret.empty()) options.secret = cluster::read_secret();
   if (options.encrypt && options.secret.empty()) {
     throw ConfigError(
-        "--encrypt: its key is derived from the job's secret, and there is none; set STRETTO_SECRET or STRETTO_SECRET_FILE to the same value on all hosts");
+        "{}: its key is derived from the job's secret, and there is none; set STRETTO_SECRET or STRETTO_SECRET_FILE to the same value on all hosts",
+        asked ? "--encrypt" : "environment: STRETTO_ENCRYPT");
   }
 }
 

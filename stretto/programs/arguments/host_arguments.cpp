@@ -168,7 +168,7 @@ launch::HostOptions host_options(const HostArguments& arguments) {
     options.node_rank = arguments.order->node_rank;
     options.master = arguments.order->master;
     options.secret = arguments.order->secret;
-    options.encrypt |= !cluster::process_environment("STRETTO_ENCRYPT").value_or("").empty();
+    options.encrypt |= cluster::wants_encryption();
     options.joined = true;
     return options;
   }
