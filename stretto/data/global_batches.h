@@ -29,7 +29,7 @@ struct BatchOptions {
 struct GlobalBatch {
   std::vector<int64_t> samples;  // dataset indices
   MicroBatches micro_batches;    // this rank's part; a micro-batch may be empty
-  // With BatchOptions::same_parts: their number over all ranks, and which of them the last ones of
+  // The number of parts over all ranks if BatchOptions::same_parts is set, and which of them the last ones of
   // `micro_batches` are.
   int64_t parts = 0;
   Range own_parts = {0, 0};

@@ -34,8 +34,8 @@ class FixedOrderSum {
 
   // Adds the term in the buffer, which must not be the last one, and zeroes the buffer.
   void take();
-  // With the last term in the buffer: the sums of the subtrees, restricted to a range of the elements. Call
-  // it once for each range.
+  // Returns the sums of the subtrees, restricted to a range of the elements. Call it once for each range.
+  // REQUIRES: the buffer has the last term.
   std::vector<Tensor> roots(const Range& range);
   // Drops the terms so far.
   void restart() {

@@ -10,8 +10,8 @@ namespace stretto::tasks {
 // Trains a causal decoder to predict each next token, on the packed batches of a data::BlockDataset.
 class CausalLanguageModel : public ModelModule {
  public:
-  // As ModelModule. Throws ConfigError for a model that is not a causal decoder, or that cannot be divided
-  // among `ranks`.
+  // Takes what ModelModule does. Throws ConfigError for a model that is not a causal decoder, or that cannot
+  // be divided among `ranks`.
   CausalLanguageModel(const ModelConfig& config, uint64_t seed,
                       const ModelRegistry& models = bundled_models(), const nn::TensorParallel& ranks = {});
 

@@ -90,7 +90,7 @@ TEST(Divided, OtherWaysToTrainTakeTheSameSteps) {
   }
 }
 
-// With a fixed mesh of the model, runs on 1 and 2 data ranks have equal bits.
+// Runs on 1 and 2 data ranks have equal bits if the mesh of the model is the same.
 TEST(Divided, DeterministicRunsRepeatTheirBits) {
   const DecoderWorkspace workspace;
   const std::string settings = "training.deterministic=true training.batch_size=2 training.mesh.tp=2";

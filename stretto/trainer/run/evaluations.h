@@ -16,10 +16,11 @@ struct Session;
 
 // The evaluations of a run and their effects: records, the models that are kept, the schedule and callbacks.
 //
-// With evaluate.async a process of its own evaluates a snapshot, a file in <output>/evaluating. A result is
-// recorded when it arrives, with the step of the snapshot, and the models that it selects are written from
-// the file. The schedule and callbacks see it just before the next evaluation or at the end, so that the
-// steps of a run do not depend on the speed of evaluations; training waits there if it has not arrived.
+// A process of its own evaluates a snapshot, a file in <output>/evaluating, if evaluate.async is set. A
+// result is recorded when it arrives, with the step of the snapshot, and the models that it selects are
+// written from the file. The schedule and callbacks see it just before the next evaluation or at the end, so
+// that the steps of a run do not depend on the speed of evaluations; training waits there if it has not
+// arrived.
 class Evaluations {
  public:
   explicit Evaluations(Session& session);

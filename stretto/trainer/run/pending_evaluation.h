@@ -9,7 +9,7 @@
 
 namespace stretto::trainer {
 
-// With evaluate.async, an evaluation whose metrics have not taken effect yet.
+// An evaluation, by evaluate.async, whose metrics have not taken effect yet.
 struct PendingEvaluation {
   StepReport at;                        // of the evaluated weights: step, epoch, epochs, epoch_ends
   double train_loss = 0;                // the mean over the steps since the previous evaluation
