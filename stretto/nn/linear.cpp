@@ -1,8 +1,8 @@
-#include <torch/csrc/autograd/custom_function.h>
-
 #include "stretto/base/error.h"
+#include "stretto/comm/group.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/matmul.h"
+#include "stretto/nn/saved_group.h"
 #include "stretto/nn/tensor_parallel.h"
 
 namespace stretto::nn {
@@ -18,16 +18,33 @@ void check_fits(const Tensor& x, const Affine& map) {
                    describe(map.weight), in);
 }
 
+// The sum over maps of their gradients of the input, undefined if no output has a gradient. `grads` are those
+// of the outputs as operands, `weights` [out, in].
+Tensor input_gradients(const std::vector<Tensor>& grads, const std::vector<Tensor>& weights) {
+  Tensor sum;
+  for (size_t map = 0; map < grads.size(); ++map) {
+    if (!grads[map].defined()) continue;
+    if (sum.defined()) {
+      add_input_gradient(sum, grads[map], weights[map]);
+    } else {
+      sum = input_gradient(grads[map], weights[map]);
+    }
+  }
+  return sum;
+}
+
 // Several linear maps of one input. `parameters` are the weight and, if the map is `biased`, the bias of each
-// map: autograd accepts no undefined tensors.
+// map: autograd accepts no undefined tensors. The gradient of x is summed over `ranks`, unless null.
 struct LinearsFunction : torch::autograd::Function<LinearsFunction> {
   static variable_list forward(AutogradContext* context, const Tensor& x, at::TensorList parameters,
-                               const c10::List<bool>& biased, const c10::List<bool>& transposed) {
+                               const c10::List<bool>& biased, const c10::List<bool>& transposed,
+                               Group* ranks) {
     variable_list saved = {x};
     saved.insert(saved.end(), parameters.begin(), parameters.end());
     context->save_for_backward(saved);
     context->saved_data["biased"] = biased;
     context->saved_data["transposed"] = transposed;
+    save_group(context, ranks);
     const Tensor wide_x = operand(x);
     variable_list outputs;
     size_t next = 0;
@@ -42,28 +59,37 @@ struct LinearsFunction : torch::autograd::Function<LinearsFunction> {
     const auto saved = context->get_saved_variables();
     const auto biased = context->saved_data["biased"].toBoolList();
     const auto transposed = context->saved_data["transposed"].toBoolList();
-    const Tensor wide_x = operand(saved[0]);
-    variable_list result(saved.size() + 2);
-    Tensor sum;
-    size_t next = 1;
-    for (size_t map = 0; map < outputs.size(); ++map) {
-      const size_t at_weight = next++, at_bias = biased[map] ? next++ : 0;
-      if (!outputs[map].defined()) continue;
-      const Tensor& weight = saved[at_weight];
-      const Tensor grad = outputs[map].contiguous(), wide_grad = operand(grad);
-      if (context->needs_input_grad(0)) {
-        if (sum.defined()) {
-          add_input_gradient(sum, wide_grad, oriented(weight, transposed[map]));
-        } else {
-          sum = input_gradient(wide_grad, oriented(weight, transposed[map]));
-        }
-      }
-      if (context->needs_input_grad(at_weight))
-        result[at_weight] = weight_gradient(weight, wide_grad, wide_x, transposed[map]);
-      if (at_bias > 0 && context->needs_input_grad(at_bias))
-        result[at_bias] = bias_gradient(saved[at_bias], grad);
+    const size_t maps = outputs.size();
+    std::vector<size_t> at_weight;
+    for (size_t map = 0, next = 1; map < maps; ++map) {
+      at_weight.push_back(next);
+      next += biased[map] ? 2 : 1;
     }
-    if (sum.defined()) result[0] = sum.to(saved[0].scalar_type());
+    std::vector<Tensor> grads(maps), wide_grads(maps), weights(maps);
+    for (size_t map = 0; map < maps; ++map) {
+      weights[map] = oriented(saved[at_weight[map]], transposed[map]);
+      if (!outputs[map].defined()) continue;
+      grads[map] = outputs[map].contiguous();
+      wide_grads[map] = operand(grads[map]);
+    }
+    variable_list result(saved.size() + 3);
+    Work sum_over_ranks;  // proceeds while the gradients of the parameters are computed
+    if (context->needs_input_grad(0)) {
+      result[0] = input_gradients(wide_grads, weights);
+      if (result[0].defined()) result[0] = result[0].to(saved[0].scalar_type());
+      Group* const ranks = saved_group(*context);
+      if (ranks != nullptr && result[0].defined()) sum_over_ranks = ranks->all_reduce(result[0]);
+    }
+    const Tensor wide_x = operand(saved[0]);
+    for (size_t map = 0; map < maps; ++map) {
+      if (!grads[map].defined()) continue;
+      const size_t weight = at_weight[map], bias = weight + 1;
+      if (context->needs_input_grad(weight))
+        result[weight] = weight_gradient(saved[weight], wide_grads[map], wide_x, transposed[map]);
+      if (biased[map] && context->needs_input_grad(bias))
+        result[bias] = bias_gradient(saved[bias], grads[map]);
+    }
+    sum_over_ranks.wait();
     return result;
   }
 };
@@ -83,9 +109,8 @@ std::vector<Tensor> linears(const Tensor& x, const std::vector<Affine>& maps) {
     transposed.push_back(map.transposed);
     if (adds_bias) parameters.push_back(map.bias);
   }
-  Group* const divided = maps.at(0).outputs_over;
-  std::vector<Tensor> results = LinearsFunction::apply(divided != nullptr ? to_parts(x, *divided) : x,
-                                                       at::TensorList(parameters), biased, transposed);
+  std::vector<Tensor> results =
+      LinearsFunction::apply(x, at::TensorList(parameters), biased, transposed, maps.at(0).outputs_over);
   for (size_t map = 0; map < maps.size(); ++map) {
     const auto& [weight, bias, is_transposed, outputs_over, inputs_over] = maps[map];
     if (inputs_over == nullptr) continue;

@@ -4,12 +4,12 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "stretto/comm/group.h"
 #include "stretto/kernels/activation.h"
 #include "stretto/kernels/loop_types.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/matmul.h"
 #include "stretto/nn/parameter_gradient.h"
-#include "stretto/nn/tensor_parallel.h"
 
 namespace stretto::nn {
 namespace {
@@ -104,22 +104,24 @@ struct Entry {
   }
 };
 
-// norm(residual + dropout(entry(x) W^T + bias)), or the sum itself without a norm. `parts` of the list: bias,
-// the norm's weight and offset, the entry's bias and factor.
+// norm(residual + dropout(entry(x) W^T + bias)), or the sum itself without a norm. `given`: bias, the norm's
+// weight and offset, the entry's bias and factor. The product is summed over `ranks`, unless null.
 struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
   enum Part : size_t { map_bias, norm_weight, norm_offset, entry_bias, entry_factor };
   static constexpr size_t first_part = 3;  // the inputs before are x, weight and residual
 
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
                         const Tensor& residual, at::TensorList given, const c10::List<bool>& present,
-                        bool transposed, std::optional<kernels::Activation> activation, kernels::Norm norm) {
+                        bool transposed, std::optional<kernels::Activation> activation, kernels::Norm norm,
+                        Group* ranks) {
     const auto inputs = inputs_of(present, first_part);
     const auto part = [&](Part which) { return at_input(given, inputs[which], first_part); };
     norm.bias = part(map_bias), norm.residual = residual;
     norm.weight = part(norm_weight), norm.offset = part(norm_offset);
     const Entry entry = {activation, part(entry_bias), part(entry_factor)};
-    const auto result =
-        kernels::norm_rows(product(operand(entry.forward(x)), oriented(weight, transposed)), norm);
+    const Tensor mapped = product(operand(entry.forward(x)), oriented(weight, transposed));
+    if (ranks != nullptr) ranks->all_reduce(mapped).wait();
+    const auto result = kernels::norm_rows(mapped, norm);
     const bool normalises = norm.weight.defined();  // otherwise the sum is not needed in backward
     context->save_for_backward({x, weight, norm.bias, norm.weight, norm.offset, entry.bias, entry.factor,
                                 normalises ? result.sum : Tensor(), result.mean, result.rstd, norm.samples,
@@ -147,7 +149,7 @@ struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
       return inputs[which] > 0 && context->needs_input_grad(inputs[which]);
     };
     // null for arguments that are not tensors, then x, weight and residual
-    variable_list result(first_part + 4);
+    variable_list result(first_part + 5);
     const auto sum_type = kernels::computed_type(x.scalar_type());
     const ParameterGradient bias_sum(norm.bias, sum_type, needs(map_bias)),
         weight_sum(norm.weight, sum_type, needs(norm_weight)),
@@ -207,20 +209,12 @@ Tensor norm_of(const Tensor& x, const NormParameters& parameters, kernels::Norm 
 Tensor linear_norm(const Tensor& x, const Affine& map, const Tensor& residual,
                    const NormParameters& parameters, const Entry& entry, double p, uint64_t site,
                    const PackedLayout& layout, const Context& context) {
-  if (map.inputs_over != nullptr) {
-    const Tensor part = linear_norm(x, {map.weight, {}, map.transposed}, at::zeros_like(residual), {}, entry,
-                                    /*p=*/0, site, layout, context);
-    Tensor sum = sum_of_parts(part, *map.inputs_over);
-    if (map.bias.defined()) sum = sum + map.bias;
-    sum = residual + dropout(sum, p, site, layout, context);
-    return parameters.weight.defined() ? norm_of(sum, parameters, {}, context) : sum;
-  }
   kernels::Norm norm = keyed_by(layout, parameters.eps);
   norm.before = context.dropout(p, site);
   if (context.fast(x)) {
     const Optional parts = {map.bias, parameters.weight, parameters.bias, entry.bias, entry.factor};
     return LinearNormFunction::apply(x, map.weight, residual.contiguous(), parts.given(), parts.present(),
-                                     map.transposed, entry.activation, norm);
+                                     map.transposed, entry.activation, norm, map.inputs_over);
   }
   norm.residual = residual;
   norm.weight = parameters.weight;

@@ -2,24 +2,15 @@
 
 #include <algorithm>
 
-#include <torch/csrc/autograd/custom_function.h>
-
 #include "stretto/base/range.h"
 #include "stretto/comm/group.h"
+#include "stretto/nn/saved_group.h"
 
 namespace stretto::nn {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-Group& group_of(const AutogradContext& context) {
-  return *reinterpret_cast<Group*>(context.saved_data.at("ranks").toInt());
-}
-
-void save_group(AutogradContext* context, Group& ranks) {
-  context->saved_data["ranks"] = static_cast<int64_t>(reinterpret_cast<intptr_t>(&ranks));
-}
 
 Tensor summed(const Tensor& x, Group& ranks) {
   const Tensor sum = x.clone(at::MemoryFormat::Contiguous);
@@ -29,11 +20,11 @@ Tensor summed(const Tensor& x, Group& ranks) {
 
 struct ToParts : torch::autograd::Function<ToParts> {
   static Tensor forward(AutogradContext* context, const Tensor& x, Group* ranks) {
-    save_group(context, *ranks);
+    save_group(context, ranks);
     return x.view_as(x);
   }
   static variable_list backward(AutogradContext* context, const variable_list& outputs) {
-    return {summed(outputs[0], group_of(*context)), Tensor()};
+    return {summed(outputs[0], *saved_group(*context)), Tensor()};
   }
 };
 
