@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# scripts/test.sh BUILD_FOLDER [ctest arguments]: runs the tests of a build in JOBS processes (default 2),
-# then reports how many were skipped and why. Ends with ctest's last lines and its exit code.
+# scripts/test.sh BUILD_FOLDER [ctest arguments]: runs the tests of a build in JOBS processes (default 3: two
+# cores, and tests also wait), then reports how many were skipped and why. Ends with ctest's last lines and
+# its exit code.
 set -euo pipefail
 build=$1
 shift
 
 status=0
-ctest --test-dir "$build" -j "${JOBS:-2}" --output-on-failure --no-tests=error --timeout 600 \
+ctest --test-dir "$build" -j "${JOBS:-3}" --output-on-failure --no-tests=error --timeout 600 \
   --test-output-size-passed 1048576 --output-junit junit.xml "$@" 2>&1 | tee "$build/ctest.log" || status=${PIPESTATUS[0]}
 
 python3 - "$build/junit.xml" <<'PYTHON' || true
