@@ -188,6 +188,10 @@ def has_bf16():
     return "avx512_bf16" in flags or "amx_bf16" in flags or " bf16 " in flags
 
 
+def has_amx():
+    return "amx_bf16" in pathlib.Path("/proc/cpuinfo").read_text()
+
+
 def precisions(work):
     """Those to measure on this machine: without bf16 instructions, peers compute bf16 at a tenth of their speed, for no information."""
     if has_bf16():

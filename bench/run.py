@@ -33,6 +33,7 @@ BENCHMARKS = {
     "qa": [],
     "tagger": [],
     "sharding": [],
+    "parallel": [],
     "hosts": ["--program", PROGRAMS / "collectives_bench"],
     "large": [],
 }

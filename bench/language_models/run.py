@@ -44,20 +44,16 @@ ATTENTION = 8 * SIZES["n_layer"] * 6 * 2 * SIZES["n_embd"] * SIZES["n_positions"
 MUON = ["optimizer.type=Muon", "optimizer.lr=0.02", "optimizer.adamw_lr=1e-3"]
 
 
-def has_amx():
-    return "amx_bf16" in pathlib.Path("/proc/cpuinfo").read_text()
-
-
 def most_products(vocabulary, precision):
     """How many times its products a step may take, and what it should take."""
     if precision == "bf16":
-        return (2.2, 1.7) if has_amx() else {50257: (1.25, 1.15), 800: (1.4, 1.25)}[vocabulary]
-    of_vocabulary = {50257: (1.15, 1.1), 800: (1.25, 1.2)} if has_amx() else {50257: (1.06, 1.03), 800: (1.15, 1.1)}
+        return (2.2, 1.7) if measure.has_amx() else {50257: (1.25, 1.15), 800: (1.4, 1.25)}[vocabulary]
+    of_vocabulary = {50257: (1.15, 1.1), 800: (1.25, 1.2)} if measure.has_amx() else {50257: (1.06, 1.03), 800: (1.15, 1.1)}
     return of_vocabulary[vocabulary]
 
 
 def least_of_tuned(vocabulary, precision):
-    if precision == "bf16" and has_amx():
+    if precision == "bf16" and measure.has_amx():
         return 1.5, 2
     return (1.1, 1.25) if (vocabulary, precision) == (800, "bf16") else (1, None)
 

@@ -117,7 +117,7 @@ def most_floors(case):
     """How many times its floor a step may take, and what it should take: faster matmuls are a smaller part of a step."""
     if case.precision == "fp32":
         return 1.3, 1.2
-    return (2.0, 1.7) if "amx_bf16" in pathlib.Path("/proc/cpuinfo").read_text() else (1.6, 1.4)
+    return (2.0, 1.7) if measure.has_amx() else (1.6, 1.4)
 
 
 def run_peer(case, peer, options, folder):
