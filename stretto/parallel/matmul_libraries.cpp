@@ -23,6 +23,7 @@ namespace {
 using kernels::all_matmul_libraries;
 using kernels::all_matmul_roles;
 using kernels::FewRowsChoice;
+using kernels::FewRowsKernel;
 using kernels::LinearMaps;
 using kernels::MatmulChoice;
 using kernels::MatmulLibrary;
@@ -97,7 +98,14 @@ MeasuredChoice measured_choice(const nlohmann::json& stored) {
   return measured;
 }
 
-FewRowsChoice few_rows_choice(const nlohmann::json& stored) { return {.rows = stored.at("few_rows")}; }
+nlohmann::json to_json(const FewRowsChoice& choice) {
+  return {{"few_rows", choice.rows}, {"tiles", choice.kernel == FewRowsKernel::tiles}};
+}
+
+FewRowsChoice few_rows_choice(const nlohmann::json& stored) {
+  return {.rows = stored.at("few_rows"),
+          .kernel = stored.at("tiles") ? FewRowsKernel::tiles : FewRowsKernel::vectors};
+}
 
 // Returns nullopt, so that the speed is measured, if there is no such file or it cannot be read.
 template <class Choice>
@@ -196,22 +204,25 @@ void MatmulLibraries::choose_for_all(const torch::nn::Module& module, Group* gro
                               : "too small to measure";
     return;
   }
-  int64_t few_rows = 0;  // with which stretto's kernel computes
+  FewRowsChoice few_rows;
   if (group == nullptr || group->rank() == 0) {
     choose_here(largest(maps));
     if (options_.few_rows) few_rows = choose_few_rows(largest(maps).front());
   }
   if (group != nullptr) {
-    const nlohmann::json local = {{"choice", to_json(choice_)}, {"few_rows", few_rows}, {"reason", reason_}};
+    nlohmann::json local = to_json(few_rows);
+    local["choice"] = to_json(choice_);
+    local["reason"] = reason_;
     const auto decided = nlohmann::json::parse(group->broadcast_bytes(local.dump(), 0));
     for (const MatmulRole role : all_matmul_roles) {
       choice_.of_role[static_cast<size_t>(role)] =
           kernels::parse_library(decided.at("choice").at(name_of(role)));
     }
-    few_rows = decided.at("few_rows");
+    few_rows = few_rows_choice(decided);
     reason_ = decided.at("reason");
   }
-  if (options_.few_rows) kernels::use_few_rows(options_.dtype, few_rows);
+  if (!kernels::is_usable(few_rows.kernel, options_.dtype)) few_rows.kernel = FewRowsKernel::vectors;
+  if (options_.few_rows) kernels::use_few_rows(options_.dtype, few_rows.rows, few_rows.kernel);
 }
 
 // Chooses the libraries from the cache, or by measuring.
@@ -240,16 +251,16 @@ void MatmulLibraries::choose_here(const std::vector<LinearMaps>& timed) {
   if (measured->speedup > 1) reason_ += fmt::format(": {:.2f}x aten", measured->speedup);
 }
 
-// The most rows with which the kernel for few rows computes `map`, from the cache or by measuring.
-int64_t MatmulLibraries::choose_few_rows(const LinearMaps& map) const {
+// The kernel for few rows of `map`, from the cache or by measuring.
+FewRowsChoice MatmulLibraries::choose_few_rows(const LinearMaps& map) const {
   const MatmulLibrary library = choice_[MatmulRole::forward];
   nlohmann::json key = cache_key({map}, options_.dtype, kernels::most_few_rows, usable_);
   key["few_rows"] = {{"instead_of", name_of(library)}, {"transposed", map.transposed}};
-  if (const auto known = read_cache(options_.cache, key, few_rows_choice)) return known->rows;
+  if (const auto known = read_cache(options_.cache, key, few_rows_choice)) return *known;
   const FewRowsChoice choice =
       kernels::most_rows_for_kernel(map, options_.dtype, library, options_.few_rows_timer);
-  if (choice.is_certain) write_cache(options_.cache, key, {{"few_rows", choice.rows}});
-  return choice.rows;
+  if (choice.is_certain) write_cache(options_.cache, key, to_json(choice));
+  return choice;
 }
 
 bool MatmulLibraries::is_usable(MatmulLibrary library, MatmulRole role) const {

@@ -54,7 +54,7 @@ class MatmulLibraries {
   MatmulLibraries(const torch::nn::Module& module, const MatmulOptions& options, Group* group);
   void choose_for_all(const torch::nn::Module& module, Group* group);
   void choose_here(const std::vector<kernels::LinearMaps>& timed);
-  int64_t choose_few_rows(const kernels::LinearMaps& map) const;
+  kernels::FewRowsChoice choose_few_rows(const kernels::LinearMaps& map) const;
   bool is_usable(kernels::MatmulLibrary library, kernels::MatmulRole role) const;
   void apply() const { kernels::use_matmul(options_.dtype, choice_); }
 

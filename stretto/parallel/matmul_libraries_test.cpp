@@ -129,7 +129,7 @@ TEST_F(RunMatmulsTest, TheKernelForFewRowsIsChosenOnce) {
                          .timer = equal_times,
                          .few_rows_timer = [kernel_seconds, round = size_t{0}](int64_t) mutable {
                            return kernels::FewRowsTimes{
-                               .library = 2, .kernel = kernel_seconds[round++ % kernel_seconds.size()]};
+                               .library = 2, .vectors = kernel_seconds[round++ % kernel_seconds.size()]};
                          }};
   };
   const auto rows_in_use = [](int64_t rows) {

@@ -1,6 +1,7 @@
 #include "stretto/kernels/cpu/few_rows_loops.h"
 
 #include "stretto/kernels/cpu/few_rows_pairs.h"
+#include "stretto/kernels/cpu/few_rows_tiles.h"
 #include "stretto/kernels/cpu/pair_products.h"
 #include "stretto/kernels/cpu/simd_targets.h"
 
@@ -215,6 +216,7 @@ HWY_INLINE void multiply_rows(const FewRowsProduct& product, int64_t first, int6
 
 void few_rows_loop(const FewRowsProduct& product, int64_t first, int64_t last, float* scratch) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  if (product.tiles) return few_rows_tiles(product, first, last, scratch);
   if (product.bf16 && has_pair_products()) return few_rows_pairs(product, first, last, scratch);
 #endif
   switch (product.m) {
@@ -253,6 +255,7 @@ HWY_EXPORT(few_rows_loop);
 size_t few_rows_scratch(const FewRowsProduct& product, int64_t columns) {
   const int64_t numbers = product.b_by_columns ? (product.bf16 ? product.k : 0) : columns;
   const auto bytes = static_cast<size_t>(product.m * 2 * rounded_up((numbers + 1) / 2, 16)) * sizeof(float);
+  if (product.tiles) return few_rows_tiles_scratch(product, columns);
   return product.bf16 ? HWY_MAX(bytes, few_rows_pairs_scratch(product, columns)) : bytes;
 }
 

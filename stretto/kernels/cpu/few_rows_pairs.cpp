@@ -10,11 +10,22 @@ namespace {
 constexpr int64_t numbers = 32;  // bf16 numbers of a vector
 
 int64_t rounded_up(int64_t x, int64_t step) { return (x + step - 1) / step * step; }
-// The padded lengths of a row of a, in pairs, and of a row of sums.
+
+}  // namespace
+
 int64_t padded_pairs(const FewRowsProduct& product) { return rounded_up(product.k, numbers) / 2; }
 int64_t padded_columns(int64_t columns) { return rounded_up(columns, numbers); }
 
-}  // namespace
+void store_interleaved(const FewRowsProduct& product, int64_t first, int64_t last, const float* sums) {
+  const int64_t width = padded_columns(last - first);
+  for (int64_t r = 0; r < product.m; ++r) {
+    float* const to = product.sums + r * product.n + first;
+    for (int64_t j = 0; j < last - first; ++j) {
+      const int64_t lane = j % numbers / 8, word = j % 8;  // of 128 bits
+      to[j] = sums[r * width + j / numbers * numbers + word / 4 * (numbers / 2) + lane * 4 + word % 4];
+    }
+  }
+}
 
 size_t few_rows_pairs_scratch(const FewRowsProduct& product, int64_t columns) {
   const int64_t sums = product.b_by_columns ? 0 : padded_columns(columns);
@@ -39,26 +50,11 @@ namespace {
 constexpr int most_sums = 16;  // in registers
 
 STRETTO_AVX512_INLINE __mmask32 first(int64_t count) {
-  return count >= numbers ? ~__mmask32{0} : (__mmask32{1} << count) - 1;
+  return count <= 0 ? 0 : count >= numbers ? ~__mmask32{0} : (__mmask32{1} << count) - 1;
 }
 
 STRETTO_AVX512_INLINE __m512 add(__m512 sum, __m512i a, __m512i b) {
   return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
-}
-
-// Converts a to pairs, padded with zeros: m rows of padded_pairs().
-uint32_t* pairs_of(const FewRowsProduct& product, void* scratch) {
-  auto* const pairs = static_cast<uint32_t*>(scratch);
-  const int64_t padded = padded_pairs(product);
-  std::memset(pairs, 0, static_cast<size_t>(product.m * padded) * sizeof(uint32_t));
-  for (int64_t r = 0; r < product.m; ++r) {
-    for (int64_t i = 0; i < product.k; ++i) {
-      uint32_t bits;
-      std::memcpy(&bits, product.a + r * product.k + i, sizeof(bits));
-      pairs[r * padded + i / 2] |= i % 2 == 0 ? bits >> 16 : bits & 0xffff0000;
-    }
-  }
-  return pairs;
 }
 
 // --- columns of b are contiguous: each sum is a dot product
@@ -156,23 +152,30 @@ STRETTO_AVX512 void add_columns(const FewRowsProduct& product, const uint32_t* p
   int64_t pair = 0;
   for (; pair + rows <= count; pair += rows) add_rows<m, rows>(product, pairs, pair, begin, end, sums);
   for (; pair < count; ++pair) add_rows<m, 1>(product, pairs, pair, begin, end, sums);
-  for (int64_t r = 0; r < m; ++r) {
-    float* const to = product.sums + r * product.n + begin;
-    for (int64_t j = 0; j < end - begin; ++j) {
-      const int64_t lane = j % numbers / 8, word = j % 8;  // of 128 bits
-      to[j] = sums[r * width + j / numbers * numbers + word / 4 * (numbers / 2) + lane * 4 + word % 4];
-    }
-  }
+  store_interleaved(product, begin, end, sums);
 }
 
 template <int m>
 void multiply_rows(const FewRowsProduct& product, int64_t begin, int64_t end, void* scratch) {
-  const uint32_t* const pairs = pairs_of(product, scratch);
+  auto* const pairs = static_cast<uint32_t*>(scratch);
+  write_pairs(product, pairs);
   if (product.b_by_columns) return dot_columns<m>(product, pairs, begin, end);
   add_columns<m>(product, pairs, begin, end, static_cast<float*>(scratch) + m * padded_pairs(product));
 }
 
 }  // namespace
+
+STRETTO_AVX512 void write_pairs(const FewRowsProduct& product, uint32_t* pairs) {
+  const int64_t padded = padded_pairs(product);
+  for (int64_t r = 0; r < product.m; ++r) {
+    for (int64_t i = 0; i < 2 * padded; i += numbers / 2) {
+      const auto inside = static_cast<__mmask16>(first(product.k - i));
+      const __m256bh narrow =
+          _mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(inside, product.a + r * product.k + i));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(pairs + r * padded + i / 2), (__m256i)narrow);
+    }
+  }
+}
 
 void few_rows_pairs(const FewRowsProduct& product, int64_t begin, int64_t end, void* scratch) {
   using Rows = void (*)(const FewRowsProduct&, int64_t, int64_t, void*);
@@ -191,6 +194,7 @@ void few_rows_pairs(const FewRowsProduct& product, int64_t begin, int64_t end, v
 namespace stretto::kernels {
 
 void few_rows_pairs(const FewRowsProduct&, int64_t, int64_t, void*) {}
+void write_pairs(const FewRowsProduct&, uint32_t*) {}
 
 }  // namespace stretto::kernels
 

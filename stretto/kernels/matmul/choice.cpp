@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "stretto/base/clock.h"
 
@@ -69,7 +70,7 @@ double speedup_of(const MatmulChoice& choice, const Round& shortest) {
   return aten / chosen;
 }
 
-// Times the library and the kernel in turns.
+// Times the library and the kernels in turns.
 FewRowsTimer few_rows_timer(const LinearMaps& map, at::ScalarType dtype, MatmulLibrary library) {
   // The copies of the weights exceed the caches, since a model's layers are read from memory.
   constexpr int64_t bytes = int64_t{64} << 20;
@@ -87,13 +88,24 @@ FewRowsTimer few_rows_timer(const LinearMaps& map, at::ScalarType dtype, MatmulL
       for (const Tensor& weight : weights) multiply_one(weight);
       return seconds_since(start);
     };
-    return FewRowsTimes{.library = seconds([&](const Tensor& weight) {
-                          multiply_by(library, out, a, weight, /*accumulate=*/false);
-                        }),
-                        .kernel = seconds([&](const Tensor& weight) {
-                          multiply_few_rows(out, a, weight, /*accumulate=*/false);
-                        })};
+    const auto kernel_seconds = [&](FewRowsKernel kernel) {
+      return seconds(
+          [&](const Tensor& weight) { multiply_few_rows(out, a, weight, /*accumulate=*/false, kernel); });
+    };
+    FewRowsTimes times;
+    times.library =
+        seconds([&](const Tensor& weight) { multiply_by(library, out, a, weight, /*accumulate=*/false); });
+    times.vectors = kernel_seconds(FewRowsKernel::vectors);
+    if (is_usable(FewRowsKernel::tiles, dtype)) times.tiles = kernel_seconds(FewRowsKernel::tiles);
+    return times;
   };
+}
+
+// The kernel to use instead of the library, if any is as fast.
+std::optional<FewRowsKernel> faster_than_library(const FewRowsTimes& took) {
+  const bool tiles = took.tiles < clearly_faster * took.vectors;
+  if ((tiles ? took.tiles : took.vectors) > took.library) return std::nullopt;
+  return tiles ? FewRowsKernel::tiles : FewRowsKernel::vectors;
 }
 
 // Repeats a decision until three successive ones are equal. Counts rounds and seconds.
@@ -139,16 +151,18 @@ FewRowsChoice most_rows_for_kernel(const LinearMaps& map, at::ScalarType dtype, 
   FewRowsChoice choice;
   for (int64_t rows = most_few_rows; rows > 0; rows /= 2) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
-    FewRowsTimes shortest = {infinity, infinity};
-    Agreement<bool> kernel_is_faster;
-    while (kernel_is_faster.wants_another()) {
+    FewRowsTimes shortest = {infinity, infinity, infinity};
+    Agreement<std::optional<FewRowsKernel>> decisions;
+    while (decisions.wants_another()) {
       const FewRowsTimes took = time(rows);
-      shortest = {std::min(shortest.library, took.library), std::min(shortest.kernel, took.kernel)};
-      kernel_is_faster.add(took.kernel <= took.library);
+      shortest = {std::min(shortest.library, took.library), std::min(shortest.vectors, took.vectors),
+                  std::min(shortest.tiles, took.tiles)};
+      decisions.add(faster_than_library(took));
     }
-    choice.is_certain &= kernel_is_faster.is_reached();
-    if (kernel_is_faster.is_reached() ? kernel_is_faster.last() : shortest.kernel <= shortest.library) {
+    choice.is_certain &= decisions.is_reached();
+    if (const auto kernel = decisions.is_reached() ? decisions.last() : faster_than_library(shortest)) {
       choice.rows = rows;
+      choice.kernel = *kernel;
       break;
     }
   }

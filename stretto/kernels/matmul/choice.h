@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "stretto/kernels/matmul/speed.h"
@@ -33,17 +34,20 @@ MeasuredChoice choose_by_time(const std::vector<LinearMaps>& maps, at::ScalarTyp
 
 // Seconds that the forward matmul of a map takes with a number of rows, measured once.
 struct FewRowsTimes {
-  double library = 0, kernel = 0;
+  double library = 0;
+  double vectors = 0, tiles = std::numeric_limits<double>::infinity();  // by kernel; infinite: not usable
 };
 using FewRowsTimer = std::function<FewRowsTimes(int64_t rows)>;
 
 struct FewRowsChoice {
   int64_t rows = 0;
+  FewRowsKernel kernel = FewRowsKernel::vectors;
   bool is_certain = true;  // whether measurements agreed
 };
 
-// The largest of 8, 4, 2 and 1 rows with which multiply_few_rows computes the forward matmul of `map` at
-// least as fast as `library`; 0 if there is none. Each number of rows is timed in rounds, as by
+// The largest of 8, 4, 2 and 1 rows with which a kernel computes the forward matmul of `map` at least as fast
+// as `library`, and the faster kernel with so many; 0 if there is none. Vectors are preferred, as libraries
+// are by choose_by_time. Each number of rows is timed in rounds, as by
 // choose_by_time; a round takes as long as to read 128 MB. `time`: a test's.
 FewRowsChoice most_rows_for_kernel(const LinearMaps& map, at::ScalarType dtype, MatmulLibrary library,
                                    const FewRowsTimer& time = {});

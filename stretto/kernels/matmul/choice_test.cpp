@@ -116,7 +116,7 @@ TEST(MatmulChoice, TheKernelForFewRowsIsUsedUpToTheRowsWithWhichItIsAsFast) {
   const LinearMaps map = {.out = 96, .in = 64};
   const auto most_rows = [&](int64_t fast_up_to) {
     const FewRowsChoice choice = most_rows_for_kernel(map, at::kFloat, aten, [=](int64_t rows) {
-      return FewRowsTimes{.library = 2, .kernel = rows <= fast_up_to ? 2.0 : 3.0};
+      return FewRowsTimes{.library = 2, .vectors = rows <= fast_up_to ? 2.0 : 3.0};
     });
     EXPECT_TRUE(choice.is_certain);
     return choice.rows;
@@ -128,12 +128,24 @@ TEST(MatmulChoice, TheKernelForFewRowsIsUsedUpToTheRowsWithWhichItIsAsFast) {
   EXPECT_EQ(most_rows(0), 0);
 }
 
+TEST(MatmulChoice, TilesMultiplyFewRowsIfTheyAreClearlyFasterThanVectors) {
+  const auto choose = [](double library, double vectors, double tiles) {
+    return most_rows_for_kernel({.out = 96, .in = 64}, at::kBFloat16, aten, [=](int64_t) {
+      return FewRowsTimes{.library = library, .vectors = vectors, .tiles = tiles};
+    });
+  };
+  EXPECT_EQ(choose(3, 2, 1).kernel, FewRowsKernel::tiles);
+  EXPECT_EQ(choose(3, 2, 1.95).kernel, FewRowsKernel::vectors) << "the difference is noise";
+  EXPECT_EQ(choose(1.5, 2, 1).rows, 8) << "vectors are slower than the library, tiles are not";
+  EXPECT_EQ(choose(0.5, 2, 1).rows, 0);
+}
+
 // A measurement that another process disturbs is repeated; without agreement the shortest times decide.
 TEST(MatmulChoice, TheKernelForFewRowsIsTimedAgainIfMeasurementsDisagree) {
   const auto choose = [](const std::vector<double>& kernel_seconds) {
     size_t round = 0;
     const FewRowsChoice choice = most_rows_for_kernel({.out = 96, .in = 64}, at::kFloat, aten, [&](int64_t) {
-      return FewRowsTimes{.library = 2, .kernel = kernel_seconds.at(round++)};
+      return FewRowsTimes{.library = 2, .vectors = kernel_seconds.at(round++)};
     });
     EXPECT_EQ(round, kernel_seconds.size());
     return choice;

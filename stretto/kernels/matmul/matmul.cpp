@@ -8,6 +8,7 @@
 #include <ATen/record_function.h>
 
 #include "stretto/base/error.h"
+#include "stretto/kernels/cpu/few_rows_tiles.h"
 #include "stretto/kernels/cpu/matmul_loops.h"
 
 // Exported by libtorch_cpu of PyTorch's wheels, which contain oneDNN and MKL; null in builds that do not
@@ -144,16 +145,25 @@ bool is_correct(MatmulLibrary library, MatmulRole role, at::ScalarType dtype) {
 
 bool is_chosen_type(at::ScalarType dtype) { return dtype == at::kFloat || dtype == at::kBFloat16; }
 
-std::atomic<int64_t>& few_rows(at::ScalarType dtype) {
-  static std::atomic<int64_t> fp32 = 0, bf16 = 0;
+struct FewRows {
+  std::atomic<int64_t> rows = 0;
+  std::atomic<FewRowsKernel> kernel = FewRowsKernel::vectors;
+};
+
+FewRows& few_rows(at::ScalarType dtype) {
+  static FewRows fp32, bf16;
   return dtype == at::kFloat ? fp32 : bf16;
 }
 
 // Whether multiply_few_rows computes a forward matmul.
 bool has_few_rows(const Tensor& out, const Tensor& a, const Tensor& b) {
   if (!a.is_cpu() || !is_chosen_type(a.scalar_type()) || out.numel() == 0 || a.size(1) == 0) return false;
-  return a.size(0) <= few_rows(a.scalar_type()).load(std::memory_order_relaxed) &&
+  return a.size(0) <= few_rows(a.scalar_type()).rows.load(std::memory_order_relaxed) &&
          (b.stride(0) == 1 || b.stride(1) == 1);
+}
+
+void multiply_by_kernel_in_use(const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate) {
+  multiply_few_rows(out, a, b, accumulate, few_rows(a.scalar_type()).kernel.load(std::memory_order_relaxed));
 }
 
 using InUse = std::array<std::atomic<MatmulLibrary>, all_matmul_roles.size()>;
@@ -266,7 +276,8 @@ void multiply_by(MatmulLibrary library, const Tensor& out, const Tensor& a, cons
 void multiply(MatmulRole role, const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate) {
   RECORD_FUNCTION(matmul_event(role), std::vector<c10::IValue>({a, b}));
   require_shapes(out, a, b);
-  if (role == MatmulRole::forward && has_few_rows(out, a, b)) return multiply_few_rows(out, a, b, accumulate);
+  if (role == MatmulRole::forward && has_few_rows(out, a, b))
+    return multiply_by_kernel_in_use(out, a, b, accumulate);
   multiply_by(library_for(role, a), out, a, b, accumulate);
 }
 
@@ -274,7 +285,7 @@ void multiply_and_add(const Tensor& out, const Tensor& a, const Tensor& b, const
   RECORD_FUNCTION(matmul_event(MatmulRole::forward), std::vector<c10::IValue>({a, b}));
   require_shapes(out, a, b);
   if (has_few_rows(out, a, b)) {
-    multiply_few_rows(out, a, b, /*accumulate=*/false);
+    multiply_by_kernel_in_use(out, a, b, /*accumulate=*/false);
     Tensor(out).add_(bias);
     return;
   }
@@ -285,15 +296,23 @@ void multiply_and_add(const Tensor& out, const Tensor& a, const Tensor& b, const
   multiply_by(library, out, a, b, /*accumulate=*/true);
 }
 
-void use_few_rows(at::ScalarType dtype, int64_t rows) {
-  if (is_chosen_type(dtype)) few_rows(dtype).store(rows, std::memory_order_relaxed);
+bool is_usable(FewRowsKernel kernel, at::ScalarType dtype) {
+  return is_chosen_type(dtype) &&
+         (kernel == FewRowsKernel::vectors || (dtype == at::kBFloat16 && has_tiles()));
+}
+
+void use_few_rows(at::ScalarType dtype, int64_t rows, FewRowsKernel kernel) {
+  if (!is_chosen_type(dtype)) return;
+  few_rows(dtype).rows.store(rows, std::memory_order_relaxed);
+  few_rows(dtype).kernel.store(kernel, std::memory_order_relaxed);
 }
 
 int64_t few_rows_in_use(at::ScalarType dtype) {
-  return is_chosen_type(dtype) ? few_rows(dtype).load(std::memory_order_relaxed) : 0;
+  return is_chosen_type(dtype) ? few_rows(dtype).rows.load(std::memory_order_relaxed) : 0;
 }
 
-void multiply_few_rows(const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate) {
+void multiply_few_rows(const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate,
+                       FewRowsKernel kernel) {
   const Tensor left = a.to(at::kFloat).contiguous();
   const bool direct = !accumulate && out.scalar_type() == at::kFloat && out.is_contiguous();
   const Tensor sums = direct ? out : at::empty(out.sizes(), left.options());
@@ -305,6 +324,7 @@ void multiply_few_rows(const Tensor& out, const Tensor& a, const Tensor& b, bool
       .a = left.const_data_ptr<float>(),
       .bf16 = b.scalar_type() == at::kBFloat16,
       .b = b.const_data_ptr(),
+      .tiles = kernel == FewRowsKernel::tiles,
       .b_by_columns = by_columns,
       .b_stride = b.stride(by_columns ? 1 : 0),
       .sums = sums.mutable_data_ptr<float>(),

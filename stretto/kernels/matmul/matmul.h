@@ -54,15 +54,22 @@ void multiply(MatmulRole role, const Tensor& out, const Tensor& a, const Tensor&
 // The forward matmul with a bias [n] of out's dtype: out = a b + bias.
 void multiply_and_add(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& bias);
 
-// Forward matmuls with at most `rows` rows, of operands of `dtype` on CPU, are computed by a kernel that
-// reads b once at the speed of memory (cpu/few_rows_loops.h), instead of by the library in use; 0, the
-// default: none are. For the process, as use_matmul. REQUIRES: rows <= most_few_rows.
-void use_few_rows(at::ScalarType dtype, int64_t rows);
+// Kernels that read b once, at the speed of memory, where a has few rows (cpu/few_rows_loops.h).
+enum class FewRowsKernel { vectors, tiles };
+// tiles: bf16 on processors with AMX.
+bool is_usable(FewRowsKernel kernel, at::ScalarType dtype);
+
+// Forward matmuls with at most `rows` rows, of operands of `dtype` on CPU, are computed by `kernel` instead
+// of by the library in use; 0, the default: none are. For the process, as use_matmul. REQUIRES: rows <=
+// most_few_rows, and is_usable().
+void use_few_rows(at::ScalarType dtype, int64_t rows, FewRowsKernel kernel = FewRowsKernel::vectors);
 int64_t few_rows_in_use(at::ScalarType dtype);
 
-// Computes out = a b, or out += a b, by that kernel. REQUIRES: a has 1 to most_few_rows rows and at least one
-// column, b at least one column and contiguous rows or columns, and both are fp32 or both bf16, on CPU.
-void multiply_few_rows(const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate);
+// Computes out = a b, or out += a b, by `kernel`. REQUIRES: is_usable(), a has 1 to most_few_rows rows and at
+// least one column, b at least one column and contiguous rows or columns, and both are fp32 or both bf16, on
+// CPU.
+void multiply_few_rows(const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate,
+                       FewRowsKernel kernel = FewRowsKernel::vectors);
 
 // The name of the event that both functions record in libtorch's profiler, with the shapes of a and b.
 const char* matmul_event(MatmulRole role);

@@ -76,30 +76,43 @@ TEST(Matmul, EveryUsableLibraryAgreesWithDoublePrecision) {
   }
 }
 
-TEST(FewRows, AgreeWithDoublePrecision) {
-  for_each_target([] {
-    at::manual_seed(1);
-    for (const at::ScalarType dtype : product_types) {
-      for (int64_t m = 1; m <= most_few_rows; ++m) {
-        for (const auto& [k, n] :
-             {std::pair<int64_t, int64_t>{1, 1}, {5, 3}, {130, 33}, {131, 200}, {64, 64}}) {
-          for (const bool by_columns : {false, true}) {
-            const Tensor a = at::randn({m, k + 1}).to(dtype).slice(1, 1);
-            const Tensor b = by_columns ? at::randn({n, k + 2}).to(dtype).slice(1, 0, k).t()
-                                        : at::randn({k, n + 2}).to(dtype).slice(1, 1, n + 1);
-            const Tensor product = at::mm(a.to(at::kDouble), b.to(at::kDouble));
-            const Tensor out = at::randn({m, n}), narrow = at::randn({m, n + 1}).to(dtype).slice(1, 1);
-            const Tensor sum = product + narrow.to(at::kDouble);
-            multiply_few_rows(out, a, b, /*accumulate=*/false);
-            multiply_few_rows(narrow, a, b, /*accumulate=*/true);
-            const auto what = fmt::format("{} x {}", describe(a), describe(b));
-            EXPECT_LT(difference(out, product), 1e-6) << what;
-            EXPECT_LT(difference(narrow, sum), dtype == at::kFloat ? 1e-6 : 1e-2) << what;
-          }
-        }
+void expect_agreement_of_few_rows(at::ScalarType dtype, FewRowsKernel kernel) {
+  at::manual_seed(1);
+  for (int64_t m = 1; m <= most_few_rows; ++m) {
+    for (const auto& [k, n] : {std::pair<int64_t, int64_t>{1, 1}, {5, 3}, {130, 33}, {131, 200}, {64, 64}}) {
+      for (const bool by_columns : {false, true}) {
+        const Tensor a = at::randn({m, k + 1}).to(dtype).slice(1, 1);
+        const Tensor b = by_columns ? at::randn({n, k + 2}).to(dtype).slice(1, 0, k).t()
+                                    : at::randn({k, n + 2}).to(dtype).slice(1, 1, n + 1);
+        const Tensor product = at::mm(a.to(at::kDouble), b.to(at::kDouble));
+        const Tensor out = at::randn({m, n}), narrow = at::randn({m, n + 1}).to(dtype).slice(1, 1);
+        const Tensor sum = product + narrow.to(at::kDouble);
+        multiply_few_rows(out, a, b, /*accumulate=*/false, kernel);
+        multiply_few_rows(narrow, a, b, /*accumulate=*/true, kernel);
+        const auto what = fmt::format("{} x {}", describe(a), describe(b));
+        EXPECT_LT(difference(out, product), 1e-6) << what;
+        EXPECT_LT(difference(narrow, sum), dtype == at::kFloat ? 1e-6 : 1e-2) << what;
       }
     }
+  }
+}
+
+TEST(FewRows, AgreeWithDoublePrecision) {
+  for_each_target([] {
+    for (const at::ScalarType dtype : product_types)
+      expect_agreement_of_few_rows(dtype, FewRowsKernel::vectors);
   });
+}
+
+TEST(FewRows, TilesAgreeWithDoublePrecision) {
+  if (!is_usable(FewRowsKernel::tiles, at::kBFloat16)) GTEST_SKIP() << "this processor has no AMX";
+  EXPECT_FALSE(is_usable(FewRowsKernel::tiles, at::kFloat));
+  expect_agreement_of_few_rows(at::kBFloat16, FewRowsKernel::tiles);
+  // oneDNN uses the same tiles of a thread.
+  const Tensor a = at::randn({64, 64}).to(at::kBFloat16), b = at::randn({64, 64}).to(at::kBFloat16);
+  const Tensor before = at::mm(a, b);
+  expect_agreement_of_few_rows(at::kBFloat16, FewRowsKernel::tiles);
+  EXPECT_TRUE(at::equal(at::mm(a, b), before));
 }
 
 // Restores the process's choice.
