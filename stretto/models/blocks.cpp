@@ -29,9 +29,9 @@ std::shared_ptr<nn::LayerNorm> add_norm(torch::nn::Module& layer, const std::str
 }  // namespace
 
 void require_divisible_heads(int64_t heads, int64_t key_heads, const nn::TensorParallel& ranks) {
-  if (heads % ranks.size() == 0 && key_heads % ranks.size() == 0) return;
+  if (heads % ranks.size() == 0 && (key_heads % ranks.size() == 0 || ranks.size() % key_heads == 0)) return;
   throw ConfigError(
-      "the model's {} attention heads, and its {} heads of keys and values, cannot be divided evenly among {} ranks; tp must divide both numbers",
+      "the model's {} attention heads, and its {} heads of keys and values, cannot be divided evenly among {} ranks; tp must divide the first number, and divide the second or be a multiple of it",
       heads, key_heads, ranks.size());
 }
 
@@ -108,7 +108,8 @@ Tensor MlpBlock::forward(const Tensor& x, const nn::PackedLayout& layout, const 
                                     options_.dropout, site, layout, context);
   }
   const Tensor active = nn::activate(in_->forward(x), options_.activation);
-  const Tensor kept = nn::dropout(active, options_.activation_dropout, site, layout, context);
+  const Tensor kept = nn::dropout(active, options_.activation_dropout, site, layout, context,
+                                  options_.ranks.part(options_.inner).begin);
   return nn::linear_dropout_add_norm(kept, out_->map(), x, norm_->all(), options_.dropout, site + 1, layout,
                                      context);
 }

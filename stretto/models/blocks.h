@@ -68,7 +68,7 @@ struct MlpOptions {
   double activation_dropout = 0;  // of the activations
   uint64_t first_site = 0;  // number of its first dropout site; it has two if it drops activations, else one
   nn::Activation activation = {};
-  nn::TensorParallel ranks = {};  // among which inner columns are divided; REQUIRES: no activation_dropout
+  nn::TensorParallel ranks = {};  // among which inner columns are divided
 };
 
 // norm(x + dropout(out(activation(in(x))))).
@@ -85,7 +85,8 @@ class MlpBlock {
   std::shared_ptr<nn::LayerNorm> norm_;
 };
 
-// Throws ConfigError unless `ranks` divide the heads of queries, and those of keys and values, evenly.
+// Throws ConfigError unless `ranks` divide the heads of queries evenly, and those of keys and values evenly
+// or with as many ranks for each.
 void require_divisible_heads(int64_t heads, int64_t key_heads, const nn::TensorParallel& ranks);
 
 // Throws DataError if a sequence is longer than the model's `max_length` tokens.

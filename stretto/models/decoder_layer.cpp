@@ -1,5 +1,7 @@
 #include "stretto/models/decoder_layer.h"
 
+#include <algorithm>
+
 #include "stretto/base/range.h"
 #include "stretto/models/blocks.h"
 #include "stretto/nn/tensor_parallel.h"
@@ -23,9 +25,9 @@ DecoderLayer::DecoderLayer(const DecoderLayerNames& names, const DecoderLayerOpt
   const auto linear_options = [&](bool bias) {
     return nn::LinearOptions{.bias = bias, .transposed = options.transposed};
   };
-  const auto column = [&](const std::string& name, int64_t out, bool bias, int64_t together,
-                          int64_t maps = 1) -> std::shared_ptr<nn::Linear> {
-    const nn::ColumnOptions column_options = {linear_options(bias), maps, together};
+  const auto column = [&](const std::string& name, int64_t out, bool bias, int64_t together, int64_t maps = 1,
+                          int copies = 1) -> std::shared_ptr<nn::Linear> {
+    const nn::ColumnOptions column_options = {linear_options(bias), maps, together, copies};
     return nn::add_layer(*this, name, std::make_shared<nn::ColumnLinear>(width, out, ranks, column_options));
   };
   const auto row = [&](const std::string& name, int64_t in, bool bias,
@@ -37,9 +39,14 @@ DecoderLayer::DecoderLayer(const DecoderLayerNames& names, const DecoderLayerOpt
   if (names.key.empty()) {
     query_ = column(names.query, 3 * rows, options.query_bias, options.head_width, /*maps=*/3);
   } else {
+    // With fewer heads of keys and values than ranks, several ranks have the same one.
+    const int copies = std::max(1, static_cast<int>(ranks.size() / options.key_heads));
+    const auto key_column = [&](const std::string& name) {
+      return column(name, key_rows, options.query_bias, options.head_width, /*maps=*/1, copies);
+    };
     query_ = column(names.query, rows, options.query_bias, options.head_width);
-    key_ = column(names.key, key_rows, options.query_bias, options.head_width);
-    value_ = column(names.value, key_rows, options.query_bias, options.head_width);
+    key_ = key_column(names.key);
+    value_ = key_column(names.value);
   }
   output_ = row(names.output, rows, options.attention_output_bias, options.head_width);
   if (!names.query_norm.empty()) {

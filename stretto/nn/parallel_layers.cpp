@@ -5,35 +5,59 @@
 namespace stretto::nn {
 namespace {
 
-// The number of units of `together` elements in each of `maps` maps of `size` elements in all.
-int64_t units_of(const char* layer, const char* what, int64_t size, int64_t maps, int64_t together,
+// How the elements along an axis are divided: those of `maps` maps side by side, in units of `together`, each
+// on `copies` consecutive ranks.
+struct Division {
+  int64_t maps = 1, together = 1;
+  int copies = 1;
+};
+
+// The number of units in each of the maps, which have `size` elements in all.
+int64_t units_of(const char* layer, const char* what, int64_t size, const Division& division,
                  const TensorParallel& ranks) {
+  const auto& [maps, together, copies] = division;
   if (maps < 1 || together < 1 || size % (maps * together) != 0) {
     throw ConfigError("{}: {} {} are not {} times a multiple of {}", layer, size, what, maps, together);
   }
+  if (copies < 1 || ranks.size() % copies != 0) {
+    throw ConfigError("{}: {} ranks (tp) are not a multiple of {} copies", layer, ranks.size(), copies);
+  }
   const int64_t units = size / (maps * together);
-  if (units < ranks.size()) {
+  if (units < ranks.size() / copies) {
     throw ConfigError("{}: {} {} cannot be divided among {} ranks, in parts of {}; use at most {} (tp)",
-                      layer, units * together, what, ranks.size(), together, units);
+                      layer, units * together, what, ranks.size(), together, units * copies);
   }
   return units;
 }
 
-// The elements that a rank has of `units` units.
-int64_t elements_of(const TensorParallel& ranks, int64_t units, int64_t maps, int64_t together) {
-  return ranks.part(units).size() * maps * together;
+// The elements that the rank at `of` has of `units` units per map.
+int64_t elements_of(const TensorParallel& ranks, int of, int64_t units, const Division& division) {
+  return ranks.part(units, of, division.copies).size() * division.maps * division.together;
 }
 
-// The layout of a tensor that is cut along `axis`, which has so many elements.
-TensorLayout cut(std::vector<int64_t> global, int axis, const TensorParallel& ranks, int64_t maps,
-                 int64_t together) {
+// The elements that this rank has of `size` elements. Throws ConfigError if they cannot be divided.
+int64_t own_elements(const char* layer, const char* what, int64_t size, const TensorParallel& ranks,
+                     const Division& division = {}) {
+  return elements_of(ranks, ranks.position(), units_of(layer, what, size, division, ranks), division);
+}
+
+Division division_of(const ColumnOptions& options) {
+  return {options.maps, options.together, options.copies};
+}
+
+// The layout of a tensor that is cut along `axis`. If all ranks have copies of one part, that is a cut as
+// well: each computes a part of its gradient.
+TensorLayout cut(std::vector<int64_t> global, int axis, const TensorParallel& ranks,
+                 const Division& division = {}) {
   TensorLayout layout = {.global = std::move(global)};
   if (!ranks.divides()) return layout;
+  const auto& [maps, together, copies] = division;
   const int64_t of_map = layout.global[static_cast<size_t>(axis)] / maps, units = of_map / together;
-  const Range part = ranks.part(units);
+  const Range part = ranks.part(units, ranks.position(), copies);
   Cut cut;
   cut.axis = axis;
-  cut.largest = ranks.part(units, 0).size() * maps * together;
+  cut.largest = elements_of(ranks, 0, units, division);
+  cut.copies = copies;
   for (int64_t map = 0; map < maps; ++map)
     cut.intervals.push_back(Range{part.begin * together, part.end * together}.shifted(map * of_map));
   layout.cuts.push_back(std::move(cut));
@@ -47,11 +71,7 @@ std::vector<int64_t> weight_shape(int64_t in, int64_t out, bool transposed) {
 }  // namespace
 
 ColumnLinear::ColumnLinear(int64_t in, int64_t out, const TensorParallel& ranks, const ColumnOptions& options)
-    : Linear(
-          in,
-          elements_of(ranks, units_of("ColumnLinear", "outputs", out, options.maps, options.together, ranks),
-                      options.maps, options.together),
-          options.linear),
+    : Linear(in, own_elements("ColumnLinear", "outputs", out, ranks, division_of(options)), options.linear),
       in_(in),
       out_(out),
       ranks_(ranks),
@@ -60,15 +80,13 @@ ColumnLinear::ColumnLinear(int64_t in, int64_t out, const TensorParallel& ranks,
 }
 
 TensorLayout ColumnLinear::layout(const std::string& parameter) const {
-  if (parameter == "bias") return cut({out_}, 0, ranks_, options_.maps, options_.together);
-  return cut(weight_shape(in_, out_, transposed), transposed ? 1 : 0, ranks_, options_.maps,
-             options_.together);
+  if (parameter == "bias") return cut({out_}, 0, ranks_, division_of(options_));
+  return cut(weight_shape(in_, out_, transposed), transposed ? 1 : 0, ranks_, division_of(options_));
 }
 
 RowLinear::RowLinear(int64_t in, int64_t out, const TensorParallel& ranks, const LinearOptions& options,
                      int64_t together)
-    : Linear(elements_of(ranks, units_of("RowLinear", "inputs", in, 1, together, ranks), 1, together), out,
-             options),
+    : Linear(own_elements("RowLinear", "inputs", in, ranks, {.together = together}), out, options),
       in_(in),
       out_(out),
       ranks_(ranks),
@@ -78,12 +96,12 @@ RowLinear::RowLinear(int64_t in, int64_t out, const TensorParallel& ranks, const
 
 TensorLayout RowLinear::layout(const std::string& parameter) const {
   if (parameter == "bias") return {.global = {out_}};
-  return cut(weight_shape(in_, out_, transposed), transposed ? 0 : 1, ranks_, 1, together_);
+  return cut(weight_shape(in_, out_, transposed), transposed ? 0 : 1, ranks_, {.together = together_});
 }
 
 VocabularyEmbedding::VocabularyEmbedding(int64_t rows, int64_t width, const TensorParallel& ranks,
                                          bool looked_up_only)
-    : Embedding(ranks.part(units_of("VocabularyEmbedding", "rows", rows, 1, 1, ranks)).size(), width,
+    : Embedding(own_elements("VocabularyEmbedding", "rows", rows, ranks), width,
                 looked_up_only && !ranks.divides()),
       rows_(rows),
       width_(width),
@@ -107,8 +125,6 @@ Tensor VocabularyEmbedding::sum(const Tensor& ids, std::vector<Lookup> others, c
   return others.empty() ? vectors : vectors + embedding_sum(others, context);
 }
 
-TensorLayout VocabularyEmbedding::layout(const std::string&) const {
-  return cut({rows_, width_}, 0, ranks_, 1, 1);
-}
+TensorLayout VocabularyEmbedding::layout(const std::string&) const { return cut({rows_, width_}, 0, ranks_); }
 
 }  // namespace stretto::nn

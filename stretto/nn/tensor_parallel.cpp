@@ -61,10 +61,11 @@ struct JoinColumns : torch::autograd::Function<JoinColumns> {
 int TensorParallel::size() const { return ranks == nullptr ? 1 : ranks->size(); }
 int TensorParallel::position() const { return ranks == nullptr ? 0 : ranks->rank(); }
 
-Range TensorParallel::part(int64_t units, int of) const {
-  const int64_t each = units / size(), longer = units % size();
-  const int64_t begin = of * each + std::min<int64_t>(of, longer);
-  return {begin, begin + each + (of < longer ? 1 : 0)};
+Range TensorParallel::part(int64_t units, int of, int copies) const {
+  const int64_t parts = size() / copies, index = of / copies;
+  const int64_t each = units / parts, longer = units % parts;
+  const int64_t begin = index * each + std::min(index, longer);
+  return {begin, begin + each + (index < longer ? 1 : 0)};
 }
 
 Range TensorParallel::part(int64_t units) const { return part(units, position()); }

@@ -24,7 +24,8 @@ struct TensorParallel {
   int size() const;
   int position() const;  // of this rank
   // The part of `units` units that the rank at `of` has: consecutive ones; the first ranks may have one more.
-  Range part(int64_t units, int of) const;
+  // `copies` consecutive ranks have each part. REQUIRES: copies divides size().
+  Range part(int64_t units, int of, int copies = 1) const;
   Range part(int64_t units) const;
 };
 
@@ -67,12 +68,17 @@ struct ColumnOptions {
   // map is divided.
   int64_t maps = 1;
   int64_t together = 1;  // consecutive outputs of a map that one rank has, such as those of a head
+  // The number of consecutive ranks that have the same outputs, such as a head of keys and values that the
+  // heads of queries of several ranks read. Each of them computes a part of the parameters' gradients, which
+  // the engine sums.
+  int copies = 1;
 };
 
 // A linear map of which each rank computes some of the outputs: x [T, in], equal on all ranks -> [T, outputs
 // of this rank], in ascending order.
 struct ColumnLinear : Linear, HasLayout {
-  // Throws ConfigError if maps and `together` do not divide `out`, or if a rank would have no output.
+  // Throws ConfigError if maps and `together` do not divide `out`, if copies do not divide the ranks, or if a
+  // rank would have no output.
   ColumnLinear(int64_t in, int64_t out, const TensorParallel& ranks, const ColumnOptions& options = {});
   TensorLayout layout(const std::string& parameter) const override;
 

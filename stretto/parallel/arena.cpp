@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
+#include "stretto/parallel/copied_parts.h"
 #include "stretto/tensor/block_cache.h"
 
 namespace stretto::parallel {
@@ -30,10 +31,12 @@ Arena::Arena(std::vector<NamedParameter> parameters, const ArenaOptions& options
       gradients_are_sharded_(options.gradients == Held::sharded),
       parameters_are_sharded_(options.parameters == Held::sharded),
       copies_(options.copies),
-      copies_of_whole_(options.copies_of_whole) {
+      copies_of_whole_(options.copies_of_whole),
+      copies_of_copied_(options.copies_of_copied) {
   if (options.optimizer != Held::sharded) {
     copies_.shard_holders = copies_.holders;
     copies_of_whole_.shard_holders = copies_of_whole_.holders;
+    for (auto& [_, copies] : copies_of_copied_) copies.shard_holders = copies.holders;
   }
   if (parameters.empty())
     throw ConfigError(
@@ -236,7 +239,10 @@ Entry Arena::master_entry(const Parameter& parameter, std::string name) const {
 }
 
 const ArenaOptions::Copies& Arena::copies_of(const Parameter& parameter) const {
-  return parameter.info.layout.cuts.empty() ? copies_of_whole_ : copies_;
+  const TensorLayout& layout = parameter.info.layout;
+  if (layout.cuts.empty()) return copies_of_whole_;
+  const auto copied = copies_of_copied_.find(parallel::copies_of(layout));
+  return copied == copies_of_copied_.end() ? copies_ : copied->second;
 }
 
 Range Arena::master_range() const {

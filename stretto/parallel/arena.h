@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ struct ArenaOptions {
   };
   Copies copies = {};
   Copies copies_of_whole = {};  // of parameters that are not divided among ranks (TensorLayout::cuts)
+  std::map<int, Copies> copies_of_copied = {};  // of those of whose parts there are copies, by Cut::copies
 };
 
 // Allocators of the arena's buffers.
@@ -175,6 +177,7 @@ class Arena {
   int64_t trainable_elements_ = 0;
   bool shared_parameters_ = false, gradients_are_sharded_ = false, parameters_are_sharded_ = false;
   ArenaOptions::Copies copies_, copies_of_whole_;
+  std::map<int, ArenaOptions::Copies> copies_of_copied_;
 };
 
 }  // namespace stretto::parallel

@@ -10,16 +10,25 @@
 namespace stretto::parallel {
 namespace {
 
-// Throws unless parameters that are not divided are equal on the ranks among which others are. Collective.
-void compare_undivided(const EngineParts& engine) {
+// Throws unless ranks of Axis::tp with the same `part` of parameters that have so many copies, or are not
+// divided (0), have equal ones. `what` names them in the message. Collective.
+void compare_copies(const EngineParts& engine, int copies, int part, const char* what) {
   std::vector<uint64_t> checksums;
   for (const Arena::Parameter& parameter : engine.arena.parameters())
-    if (parameter.info.layout.cuts.empty()) checksums.push_back(checksum(parameter.info.tensor));
-  if (const auto found = first_divergent_rank(engine.ranks.parts, hash64(checksums))) {
+    if (parameter.info.layout.cuts.empty() ? copies == 0 : copies_of(parameter.info.layout) == copies)
+      checksums.push_back(checksum(parameter.info.tensor));
+  if (const auto found = first_divergent_rank(engine.ranks.parts, hash64(checksums), part)) {
     throw DistributedError(
-        "the parameters that are not divided differ between the ranks at positions {} and {} of tp, although both applied the same gradients; check the memory of their host",
-        found->rank, found->reference);
+        "{} differ between the ranks at positions {} and {} of tp, although both applied the same gradients; check the memory of their host",
+        what, found->rank, found->reference);
   }
+}
+
+// Throws unless what ranks among which layers are divided have in common is equal on them. Collective.
+void compare_parts(const EngineParts& engine) {
+  compare_copies(engine, 0, 0, "the parameters that are not divided");
+  for (const auto& [copies, _] : engine.copied.groups())
+    compare_copies(engine, copies, engine.ranks.parts.rank() / copies, "the copies of parts of parameters");
 }
 
 }  // namespace
@@ -48,6 +57,7 @@ void Engine::backward(const Tensor& loss_sum, Reduce reduce) {
 void Engine::finish(std::span<double> totals) {
   EngineParts& engine = *parts_;
   engine.reducer.finish(totals);
+  engine.copied.sum_gradients(engine.arena, engine.reducer.held());
   Group* replicas = engine.ranks.replicas;
   if (replicas == nullptr || engine.options.fixed_order > 0) return;  // the reducer has summed over all ranks
   const Tensor held = gradients().held();
@@ -116,7 +126,7 @@ void Engine::compare_replicas() {
   const Arena& arena = engine.arena;
   engine.catch_up();
   const bool common = arena.parameters_are_shared() || arena.parameters_are_sharded();
-  if (engine.facts.is_divided) compare_undivided(engine);
+  if (engine.facts.is_divided) compare_parts(engine);
   if (engine.ranks.all.size() == 1 || (common && engine.ranks.replicas == nullptr)) return;
   const Tensor values = common                      ? arena.owned_buffers().master
                         : arena.master_is_sharded() ? arena.buffers().compute

@@ -1,9 +1,11 @@
 #include "stretto/parallel/engine_parts.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "stretto/base/error.h"
+#include "stretto/base/hash.h"
 #include "stretto/comm/holders.h"
 #include "stretto/parallel/divided_weights.h"
 #include "stretto/parallel/first_values.h"
@@ -25,9 +27,9 @@ bool is_divided(const ModuleTensors& tensors) { return std::ranges::any_of(tenso
 void check_cut(const NamedParameter& parameter, const DataParallel& ranks, const Sharding& sharding,
                const optim::Optimizer* optimizer) {
   for (const Cut& cut : parameter.layout.cuts) {
-    if (cut.over != Axis::tp || cut.copies > 1 || ranks.parts.size() == 1) {
+    if (cut.over != Axis::tp || ranks.parts.size() == 1 || ranks.parts.size() % cut.copies != 0) {
       throw ConfigError(
-          "parameter {} is cut, but not into one part for each rank of the mesh's axis tp, which has {}",
+          "parameter {} is cut, but not into one part, or a copy of one, for each rank of the mesh's axis tp, which has {}",
           parameter.name, ranks.parts.size());
     }
   }
@@ -88,8 +90,24 @@ bool use_shared_parameters(const EngineOptions& options, const Sharding& shardin
          options.offload_parameters.empty() && group.shares_memory();
 }
 
+// The ranks that hold the same parts of parameters as this one, by the number of copies of a part. All of
+// Axes::sum have copies of a part; a shard is on one of these, and its neighbours.
+std::map<int, ArenaOptions::Copies> copies_of_copied(const DataParallel& ranks, const CopiedParts& copied) {
+  std::map<int, ArenaOptions::Copies> all;
+  for (const auto& [copies, group] : copied.groups()) {
+    const auto number = static_cast<uint64_t>(copies),
+               part = static_cast<uint64_t>(ranks.parts.rank()) / number;
+    const Holders holders = {.set = hash64(std::array{ranks.stage.id(), number, part}),
+                             .ranks = ranks.all.size() * copies,
+                             .me = ranks.all.rank() * copies + group->rank()};
+    all[copies] = {.holders = holders, .shard_holders = comm::holders_of(*group)};
+  }
+  return all;
+}
+
 ArenaOptions make_arena_options(const EngineOptions& options, const Sharding& sharding,
-                                const DataParallel& ranks, bool divided, const optim::Optimizer* optimizer) {
+                                const DataParallel& ranks, bool divided, const CopiedParts& copied,
+                                const optim::Optimizer* optimizer) {
   const Group& group = ranks.shard;
   if (sharding.optimizer == Held::sharded && optimizer == nullptr) {
     throw ConfigError(
@@ -117,7 +135,8 @@ ArenaOptions make_arena_options(const EngineOptions& options, const Sharding& sh
           .placement = optimizer != nullptr ? optimizer->placement() : optim::Placement::flat,
           .shared_parameters = shared,
           .copies = copies,
-          .copies_of_whole = of_whole};
+          .copies_of_whole = of_whole,
+          .copies_of_copied = copies_of_copied(ranks, copied)};
 }
 
 // Allocates the parameters in files.
@@ -207,7 +226,9 @@ EngineParts::EngineParts(torch::nn::Module& module, const Mesh& mesh, const Engi
       ranks(mesh, find_sharding(options.strategy)),
       facts(first_facts(module, ranks, options, stepper.get(), values)),
       optimizer(std::move(stepper)),
-      arena_options(make_arena_options(options, facts.sharding, ranks, facts.is_divided, optimizer.get())),
+      copied(ranks.parts, facts.tensors.trainable),
+      arena_options(
+          make_arena_options(options, facts.sharding, ranks, facts.is_divided, copied, optimizer.get())),
       arena(facts.tensors.trainable, arena_options, arena_memory(options, arena_options, ranks.shard),
             reader_of(ranks, facts.is_divided, values)),
       reducer(arena, options.fixed_order > 0 ? ranks.all : ranks.shard,
@@ -299,8 +320,9 @@ int64_t EngineParts::least_of_ranks(int64_t parameter, bool over_shards) const {
 Tensor EngineParts::whole(const Arena::Parameter& parameter, const Tensor& local) const {
   const TensorLayout& layout = parameter.info.layout;
   if (layout.cuts.empty()) return local.view(layout.global);
-  return join_pieces(part_entry("", layout, 0, local.contiguous()).pieces, whole_region(layout.global),
-                     local.options(), ranks.parts)
+  const Entry entry = part_entry("", layout, 0, local.contiguous());
+  return join_pieces(copied.is_first(layout) ? entry.pieces : std::vector<Piece>(),
+                     whole_region(layout.global), local.options(), ranks.parts)
       .view(layout.global);
 }
 

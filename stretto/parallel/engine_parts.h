@@ -7,6 +7,7 @@
 
 #include "stretto/parallel/arena.h"
 #include "stretto/parallel/average.h"
+#include "stretto/parallel/copied_parts.h"
 #include "stretto/parallel/data_parallel.h"
 #include "stretto/parallel/engine_facts.h"
 #include "stretto/parallel/engine_options.h"
@@ -54,6 +55,7 @@ struct EngineParts {
   const DataParallel ranks;
   EngineFacts facts;
   std::unique_ptr<optim::Optimizer> optimizer;  // may be null
+  const CopiedParts copied;
   const ArenaOptions arena_options;
   Arena arena;
   std::optional<GatheredUnits> units;   // if parameters are sharded and not shared

@@ -22,14 +22,14 @@ void each_aside(EngineParts& engine, const std::function<bool(size_t parameter)>
   }
 }
 
-// The sum of squares of the gradients that this rank has, where layers are divided among ranks: parameters
-// that are not divided count on the first of these ranks.
+// The sum of squares of the gradients that this rank has, where layers are divided among ranks: elements that
+// several of these ranks have count on the first of them.
 double squares_of_first_copies(const EngineParts& engine) {
   const Arena& arena = engine.arena;
   double sum = 0;
   for (const Arena::Parameter& parameter : arena.parameters()) {
     const Range part = engine.reducer.held() & Range{parameter.begin, parameter.end};
-    if (part.size() > 0 && (!parameter.info.layout.cuts.empty() || engine.ranks.parts.rank() == 0))
+    if (part.size() > 0 && engine.copied.is_first(parameter.info.layout))
       sum += kernels::sum_of_squares(arena.gradients(part));
   }
   return sum;

@@ -1,8 +1,6 @@
-#include "tests/train/thread_workspace.h"
+#include "tests/train/decoder_workspace.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "stretto/base/strings.h"
 
 // Language models whose layers are divided among ranks (training.mesh.tp) take the steps of whole ones. All
 // runs compute in float64 with dropout.
@@ -11,39 +9,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-
-// A GPT-2 or Llama whose vocabulary and inner columns 2 and 4 ranks divide unevenly.
-class DecoderWorkspace : public ThreadWorkspace {
- public:
-  DecoderWorkspace() {
-    for (const char* name : {"train", "dev"}) {
-      std::string lines;
-      const std::string table = read(name + std::string(".tsv"));
-      for (const std::string_view row : split(table, '\n'))
-        lines += std::string(row.substr(0, row.find('\t'))) + "\n";
-      write(name + std::string(".txt"), lines);
-    }
-    const auto words = std::ssize(split(trim(read("model/vocab.txt")), '\n'));
-    write("gpt2.json", fmt::format(R"({{"model_type": "gpt2", "vocab_size": {}, "n_embd": 32, "n_head": 4,
-      "n_layer": 2, "n_positions": 24, "n_inner": 50}})",
-                                   words));
-    write("llama.json", fmt::format(R"({{"model_type": "llama", "vocab_size": {}, "hidden_size": 32,
-      "num_attention_heads": 8, "num_key_value_heads": 4, "num_hidden_layers": 2, "intermediate_size": 45,
-      "max_position_embeddings": 24, "attention_dropout": 0.1}})",
-                                    words));
-    write("recipe.yaml", fmt::format(R"(task: causal-lm
-model: {{config: {0}gpt2.json}}
-tokenizer: {{path: {0}model}}
-data: {{train: {0}train.txt, validation: {0}dev.txt, max_length: 24, cache: {0}cache}}
-causal_lm: {{document: line, append_eos: false}}
-training: {{max_steps: 12, global_batch_size: 8, precision: fp64, device: cpu, seed: 7, max_grad_norm: 0.5}}
-optimizer: {{lr: 0.003}}
-evaluate: {{every: never, batch_size: 8}}
-track: {{log_every: 1}}
-)",
-                                     path()));
-  }
-};
 
 struct Division {
   int ranks;
