@@ -38,7 +38,8 @@ Tensor dropout_mask(const DropoutRows& rows, int64_t columns, double p, uint64_t
   float* out = mask.data_ptr<float>();
   for (int64_t row = 0; row < count; ++row) {
     for (int64_t stream = 0; stream < rows.streams; ++stream) {
-      dropout_loop(out, columns, row_counter(samples[row], places[row], rows.first_stream + stream), drop);
+      dropout_loop(out, rows.first_column, columns,
+                   row_counter(samples[row], places[row], rows.first_stream + stream), drop);
       out += columns;
     }
   }
@@ -56,8 +57,10 @@ Tensor dropout_mask_reference(const DropoutRows& rows, int64_t columns, double p
   };
   const Tensor streams =
       at::arange(rows.first_stream, rows.first_stream + rows.streams, options).view({1, rows.streams, 1});
-  Tensor c0 =
-      at::arange(blocks, options).view({1, 1, blocks}).expand({count, rows.streams, blocks}).contiguous();
+  Tensor c0 = (at::arange(blocks, options) + rows.first_column / 4)
+                  .view({1, 1, blocks})
+                  .expand({count, rows.streams, blocks})
+                  .contiguous();
   Tensor c1 = spread(rows.places.bitwise_and(word));
   Tensor c2 = spread(rows.samples.bitwise_and(word));
   Tensor c3 = spread(rows.samples.bitwise_right_shift(32)).bitwise_or(streams.bitwise_left_shift(16));

@@ -15,6 +15,7 @@ struct DropoutRows {
   int64_t streams =
       1;  // rows are repeated this often with stream = first_stream, ... < 2^16 (attention heads)
   int64_t first_stream = 0;
+  int64_t first_column = 0;  // of a mask of some columns; a multiple of 4
 };
 
 // Probability (0: no dropout) and key of the masks.
@@ -23,8 +24,9 @@ struct Dropout {
   uint64_t key = 0;
 };
 
-// A tensor [R * streams, columns] of `dtype` on the rows' device, whose elements are 0 with probability p,
-// else 1 / (1 - p). Row r * streams + s is row r of stream first_stream + s. REQUIRES: 0 < p < 1.
+// A tensor [R * streams, columns] of `dtype` on the rows' device, from column first_column on, whose elements
+// are 0 with probability p, else 1 / (1 - p). Row r * streams + s is row r of stream first_stream + s.
+// REQUIRES: 0 < p < 1.
 Tensor dropout_mask(const DropoutRows& rows, int64_t columns, double p, uint64_t key, at::ScalarType dtype);
 
 // Like dropout_mask, with ATen operators only: for other devices, and as the reference of tests.

@@ -22,6 +22,18 @@ TEST(Dropout, KernelEqualsReferenceAtOddWidths) {
   });
 }
 
+TEST(Dropout, SomeColumnsHaveTheMaskOfAll) {
+  DropoutRows rows = some_rows(2);
+  const Tensor all = dropout_mask(rows, 700, 0.4, 5, at::kFloat);
+  for (const int64_t first : {4, 256, 600}) {
+    rows.first_column = first;
+    for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+      const Tensor part = dropout_mask(rows, 700 - first, 0.4, 5, dtype);
+      EXPECT_TRUE(at::equal(part.gt(0), all.slice(1, first).gt(0))) << first;
+    }
+  }
+}
+
 TEST(Dropout, FollowsPhilox) {
   const uint64_t key = 77;
   const Tensor mask = dropout_mask(some_rows(2), 10, 0.5, key, at::kDouble);

@@ -1,5 +1,7 @@
 #include "stretto/model_config/bart.h"
 
+#include <numeric>
+
 #include <fmt/format.h>
 
 #include "stretto/model_config/activations.h"
@@ -86,6 +88,7 @@ nlohmann::json BartConfig::to_json(const nlohmann::json& original, const std::st
 std::optional<ModelOutline> BartConfig::outline(std::string_view head) const {
   if (head != heads::sequence_classification) return std::nullopt;
   ModelOutline outline;
+  outline.heads = outline.key_heads = std::gcd(encoder_attention_heads, decoder_attention_heads);
   const auto attention = [&](const std::string& name) {
     for (const char* product : {".q_proj", ".k_proj", ".v_proj", ".out_proj"})
       outline.linear(name + product, d_model, d_model);

@@ -135,6 +135,7 @@ std::optional<ModelOutline> BertConfig::outline(std::string_view head) const {
   ModelOutline outline;
   outline.layers = num_hidden_layers;
   outline.width = width;
+  outline.heads = outline.key_heads = num_attention_heads;
   outline.begin_block(encoder + "embeddings");
   outline.table(encoder + "embeddings.word_embeddings", vocab_size, embedding_size);
   outline.table(encoder + "embeddings.position_embeddings", max_position_embeddings, embedding_size);

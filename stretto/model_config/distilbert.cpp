@@ -62,6 +62,7 @@ std::optional<ModelOutline> DistilBertConfig::outline(std::string_view head) con
   ModelOutline outline;
   outline.layers = n_layers;
   outline.width = dim;
+  outline.heads = outline.key_heads = n_heads;
   outline.begin_block("distilbert.embeddings");
   outline.table("distilbert.embeddings.word_embeddings", vocab_size, dim);
   outline.table("distilbert.embeddings.position_embeddings", max_position_embeddings, dim);

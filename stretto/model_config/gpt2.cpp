@@ -96,6 +96,7 @@ nlohmann::json Gpt2Config::to_json(const nlohmann::json& original) const {
 std::optional<ModelOutline> Gpt2Config::outline(std::string_view head) const {
   if (head != heads::causal_language_model) return std::nullopt;
   ModelOutline outline;
+  outline.heads = outline.key_heads = n_head;
   // Conv1D: the weight is [in, out].
   const auto map = [&](const std::string& name, int64_t in, int64_t out) {
     outline.add(name + ".weight", {in, out}, in * out);

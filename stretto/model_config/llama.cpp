@@ -235,6 +235,8 @@ nlohmann::json LlamaConfig::to_json(const nlohmann::json& original) const {
 std::optional<ModelOutline> LlamaConfig::outline(std::string_view head) const {
   if (head != heads::causal_language_model) return std::nullopt;
   ModelOutline outline;
+  outline.heads = num_attention_heads;
+  outline.key_heads = num_key_value_heads;
   const auto map = [&](const std::string& name, int64_t in, int64_t out, bool bias) {
     outline.add(name + ".weight", {out, in}, in * out);
     if (bias) outline.add(name + ".bias", {out});

@@ -42,6 +42,10 @@ std::vector<int64_t> ModelOutline::trainable_blocks() const {
   return blocks;
 }
 
+bool ModelOutline::divides_among(int64_t ranks) const {
+  return heads > 0 && heads % ranks == 0 && (key_heads % ranks == 0 || ranks % key_heads == 0);
+}
+
 int64_t ModelOutline::products() const {
   int64_t sum = 0;
   for (const OutlineParameter& parameter : parameters_) sum += parameter.products;

@@ -37,6 +37,11 @@ class ModelOutline {
   // The layers of an encoder and the width of their states, for a model that reads them; 0 for other models.
   int64_t layers = 0, width = 0;
 
+  // Heads of queries, and of keys and values, in each layer of a model whose layers can be divided among
+  // ranks; 0 for other models.
+  int64_t heads = 0, key_heads = 0;
+  bool divides_among(int64_t ranks) const;  // evenly, or with several ranks for a head of keys and values
+
   // Parameters that are added next belong to this block.
   void begin_block(std::string name) { block_ = std::move(name); }
   void add(std::string name, std::vector<int64_t> shape, int64_t products = 0);

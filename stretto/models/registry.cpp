@@ -46,7 +46,7 @@ ModelType distilbert_type() {
 ModelType bart_type() {
   return {.name = "bart",
           .heads = {{heads::sequence_classification,
-                     {make_bart_sequence_classifier, "classification_head.out_proj.weight"}}}};
+                     {make_bart_sequence_classifier, "classification_head.out_proj.weight", true}}}};
 }
 
 ModelType gpt2_type() {

@@ -5,8 +5,9 @@
 
 #include "stretto/base/tensor_layout.h"
 #include "stretto/comm/rank_threads.h"
+#include "stretto/model_config/outline.h"
 #include "stretto/models/decoder_support.h"
-#include "stretto/nn/parameter_values.h"
+#include "stretto/nn/initial_values.h"
 
 // Models whose layers are divided among ranks compute what whole ones do.
 namespace stretto {
@@ -27,23 +28,30 @@ struct DividedCase {
 std::vector<DividedCase> divided_cases() {
   const nlohmann::json llama = {
       {"num_attention_heads", 8}, {"num_key_value_heads", 4}, {"head_dim", 8}, {"intermediate_size", 23}};
-  nlohmann::json dropping = llama;
+  nlohmann::json dropping = llama, few = llama, single = llama;
   dropping["attention_dropout"] = 0.5;
-  return {{"gpt2/plain",
-           {{"n_embd", 24}, {"n_head", 4}, {"attn_pdrop", 0.5}, {"resid_pdrop", 0.5}, {"embd_pdrop", 0.5}}},
-          {"gpt2/untied", {{"n_embd", 24}, {"n_head", 4}}},
-          {"llama/plain", dropping},
-          {"llama/biases", llama},
-          {"llama/mistral", llama},
-          {"llama/qwen2", llama},
-          {"llama/qwen3", llama},
-          {"bert/gelu", {{"intermediate_size", 47}}, heads::sequence_classification, 0.3},
-          {"bert_heads/token", {}, heads::token_classification, 0.3},
-          {"roberta/sequence", {}, heads::sequence_classification, 0.3},
-          {"roberta/qa", {}, heads::question_answering, 0.3},
-          {"electra/token", {}, heads::token_classification, 0.3},
-          {"distilbert/sequence", {{"hidden_dim", 47}}, heads::sequence_classification, 0.3},
-          {"distilbert/qa", {}, heads::question_answering, 0.3}};
+  few["num_key_value_heads"] = 2;  // on 4 ranks, two have the same head of keys and values
+  single["num_key_value_heads"] = 1;
+  return {
+      {"gpt2/plain",
+       {{"n_embd", 24}, {"n_head", 4}, {"attn_pdrop", 0.5}, {"resid_pdrop", 0.5}, {"embd_pdrop", 0.5}}},
+      {"gpt2/untied", {{"n_embd", 24}, {"n_head", 4}}},
+      {"llama/plain", dropping},
+      {"llama/biases", llama},
+      {"llama/mistral", llama},
+      {"llama/qwen2", llama},
+      {"llama/qwen3", llama},
+      {"llama/plain", few},
+      {"llama/biases", single},
+      {"llama/qwen3", few},
+      {"bert/gelu", {{"intermediate_size", 47}}, heads::sequence_classification, 0.3},
+      {"bert_heads/token", {}, heads::token_classification, 0.3},
+      {"roberta/sequence", {}, heads::sequence_classification, 0.3},
+      {"roberta/qa", {}, heads::question_answering, 0.3},
+      {"electra/token", {}, heads::token_classification, 0.3},
+      {"distilbert/sequence", {{"hidden_dim", 47}}, heads::sequence_classification, 0.3},
+      {"distilbert/qa", {}, heads::question_answering, 0.3},
+      {"bart/gelu", {{"encoder_ffn_dim", 47}, {"decoder_ffn_dim", 46}}, heads::sequence_classification, 0.3}};
 }
 
 nlohmann::json case_config(const DividedCase& one) {
@@ -79,6 +87,15 @@ void join_part(const TensorLayout& layout, const Tensor& part, Tensor& whole) {
   }
 }
 
+// Ranks with copies of a part have terms of its gradient.
+void join_gradient(const TensorLayout& layout, const Tensor& part, Tensor& whole) {
+  if (layout.cuts.empty() || layout.cuts[0].copies == 1) return join_part(layout, part, whole);
+  if (!whole.defined()) whole = at::zeros(layout.global, part.options());
+  Tensor term = at::zeros_like(whole);
+  join_part(layout, part, term);
+  whole.add_(term);
+}
+
 DividedResults run_divided(const DividedCase& one, int ranks, at::ScalarType dtype, const Batch& batch,
                            int64_t recompute_every) {
   DividedResults results;
@@ -103,7 +120,7 @@ DividedResults run_divided(const DividedCase& one, int ranks, at::ScalarType dty
     for (const auto& item : model->named_parameters()) {
       const TensorLayout layout = nn::layout_of(*model, item.key());
       join_part(layout, item.value(), results.values[item.key()]);
-      join_part(layout, item.value().grad(), results.gradients[item.key()]);
+      join_gradient(layout, item.value().grad(), results.gradients[item.key()]);
       if (layout.cuts.empty() && group.rank() > 0) {
         EXPECT_TRUE(at::equal(results.gradients.at(item.key()), item.value().grad()))
             << item.key() << ": equal gradients of copies";
@@ -139,6 +156,24 @@ TEST(DividedModel, LogitsLossAndGradientsEqualThoseOfTheWholeModel) {
   }
 }
 
+TEST(DividedModel, OutlinesKnowTheNumbersOfRanks) {
+  for (const DividedCase& one : divided_cases()) {
+    for (const int ranks : {2, 3, 4, 8}) {
+      bool divides = true;
+      try {
+        comm::run_rank_threads(ranks, [&](Group& group) {
+          make_text_model(bundled_models(), one.head, case_config(one), "config.json",
+                          {.tensor_parallel = {&group}});
+        });
+      } catch (const ConfigError&) {
+        divides = false;
+      }
+      EXPECT_EQ(outline_of(case_config(one), "config.json", one.head)->divides_among(ranks), divides)
+          << one.folder << " on " << ranks;
+    }
+  }
+}
+
 TEST(DividedModel, ModelsThatCannotBeDividedAreRefused) {
   comm::run_rank_threads(3, [](Group& group) {
     const auto make_model = [&](const std::string& head, const nlohmann::json& config) {
@@ -148,11 +183,16 @@ TEST(DividedModel, ModelsThatCannotBeDividedAreRefused) {
         [&] { make_model(heads::causal_language_model, stretto::config_of("llama/qwen3")); },
         ThrowsMessage<ConfigError>(HasSubstr(
             "4 attention heads, and its 2 heads of keys and values, cannot be divided evenly among 3 ranks")));
-    const nlohmann::json bart = read_config_json(decoder_goldens / "bart/gelu/config.json");
+    nlohmann::json three = stretto::config_of("llama/qwen3");
+    three.update({{"num_attention_heads", 6}, {"num_key_value_heads", 2}});
+    EXPECT_THAT([&] { make_model(heads::causal_language_model, three); },
+                ThrowsMessage<ConfigError>(HasSubstr(
+                    "tp must divide the first number, and divide the second or be a multiple of it")));
     EXPECT_THAT(
-        [&] { make_model(heads::sequence_classification, bart); },
+        [&] { make_model(heads::token_classification, stretto::config_of("sequence_tagger/gru")); },
         ThrowsMessage<ConfigError>(HasSubstr(
-            "the layers of \"bart\" with this head cannot be divided among ranks (tp); those of bert, ")));
+            "the layers of \"sequence-tagger\" with this head cannot be divided among ranks (tp); those "
+            "of bert, ")));
   });
 }
 

@@ -9,11 +9,15 @@
 
 namespace stretto::nn {
 
-Tensor dropout(const Tensor& x, double p, uint64_t site, const PackedLayout& layout, const Context& context) {
+Tensor dropout(const Tensor& x, double p, uint64_t site, const PackedLayout& layout, const Context& context,
+               int64_t first_column) {
   const kernels::Dropout how = context.dropout(p, site);
   if (how.p == 0) return x;
-  return x * kernels::dropout_mask({layout.samples, layout.places, 1}, x.size(1), how.p, how.key,
-                                   x.scalar_type());
+  const int64_t skipped = first_column % 4;  // masks begin at a multiple of 4
+  const kernels::DropoutRows rows = {
+      .samples = layout.samples, .places = layout.places, .first_column = first_column - skipped};
+  const Tensor mask = kernels::dropout_mask(rows, skipped + x.size(1), how.p, how.key, x.scalar_type());
+  return x * mask.slice(1, skipped);
 }
 
 Activation activation(const std::string& name) {

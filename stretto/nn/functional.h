@@ -60,8 +60,10 @@ struct Lookup {
 Tensor embedding_sum(const std::vector<Lookup>& lookups, const Context& context = {});
 
 // x * mask / (1 - p) in training, else x. x [T, C] are the rows of `layout`: the mask of a row depends on its
-// sample and its place in the sample. `site` is the number of this dropout in the model.
-Tensor dropout(const Tensor& x, double p, uint64_t site, const PackedLayout& layout, const Context& context);
+// sample and its place in the sample. `site` is the number of this dropout in the model. `first_column`: the
+// number in the model of x's first column, if x are the columns of one rank.
+Tensor dropout(const Tensor& x, double p, uint64_t site, const PackedLayout& layout, const Context& context,
+               int64_t first_column = 0);
 
 // LayerNorm (Ba et al. 2016) over the last dimension: weight and bias [C]. Without a bias it is RMSNorm
 // (Zhang & Sennrich 2019).

@@ -11,12 +11,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace stretto::kernels::HWY_NAMESPACE {
 
-void dropout_row(float* out, int64_t columns, RowCounter row, const Drop& drop) {
+void dropout_row(float* out, int64_t first_column, int64_t columns, RowCounter row, const Drop& drop) {
   constexpr int64_t at_once = 256;
   uint32_t words[at_once + spare_words];
   for (int64_t first = 0; first < columns; first += at_once) {
     const int64_t count = HWY_MIN(at_once, columns - first);
-    philox_words(words, first / 4, at_once / 4, (count + 3) / 4, row, drop.key);
+    philox_words(words, (first_column + first) / 4, at_once / 4, (count + 3) / 4, row, drop.key);
     words_to_scales(words, count, drop, out + first);
   }
 }
@@ -29,8 +29,8 @@ namespace stretto::kernels {
 
 HWY_EXPORT(dropout_row);
 
-void dropout_loop(float* out, int64_t columns, RowCounter row, const Drop& drop) {
-  HWY_DYNAMIC_DISPATCH(dropout_row)(out, columns, row, drop);
+void dropout_loop(float* out, int64_t first_column, int64_t columns, RowCounter row, const Drop& drop) {
+  HWY_DYNAMIC_DISPATCH(dropout_row)(out, first_column, columns, row, drop);
 }
 
 }  // namespace stretto::kernels

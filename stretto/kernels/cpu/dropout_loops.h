@@ -24,7 +24,7 @@ struct Drop {
   double scale = 1;
 };
 
-// out[column] = 0 or drop.scale.
-void dropout_loop(float* out, int64_t columns, RowCounter row, const Drop& drop);
+// out[i] = 0 or drop.scale of column first_column + i. REQUIRES: first_column is a multiple of 4.
+void dropout_loop(float* out, int64_t first_column, int64_t columns, RowCounter row, const Drop& drop);
 
 }  // namespace stretto::kernels

@@ -12,8 +12,10 @@ std::string current_table_name(const std::string& name) {
 
 }  // namespace
 
-BartForSequenceClassification::BartForSequenceClassification(const BartConfig& config) : config_(config) {
-  model_ = register_module("model", std::make_shared<BartModel>(config));
+BartForSequenceClassification::BartForSequenceClassification(const BartConfig& config,
+                                                             const nn::TensorParallel& ranks)
+    : config_(config) {
+  model_ = register_module("model", std::make_shared<BartModel>(config, ranks));
   dense_ = nn::add_layer(*this, "classification_head.dense",
                          std::make_shared<nn::Linear>(config.d_model, config.d_model));
   out_ = nn::add_layer(*this, "classification_head.out_proj",
@@ -61,7 +63,7 @@ std::shared_ptr<TextModel> make_bart_sequence_classifier(const nlohmann::json& c
   BartConfig bart = BartConfig::from_json(config, source);
   if (options.labels) bart.labels = *options.labels;
   if (options.dropout) bart.set_dropout(*options.dropout);
-  return nn::make_sharded<BartForSequenceClassification>(bart);
+  return nn::make_sharded<BartForSequenceClassification>(bart, options.tensor_parallel);
 }
 
 }  // namespace stretto

@@ -12,24 +12,27 @@ AttentionNames attention_names(const std::string& attention) {
 }
 
 AttentionOptions attention_options(const BartConfig& config, int64_t heads, uint64_t site,
-                                   bool causal = false) {
+                                   const nn::TensorParallel& ranks, bool causal = false) {
   return {.width = config.d_model,
           .heads = heads,
           .norm_eps = bart_norm_eps,
           .dropout = config.dropout,
           .attention_dropout = config.attention_dropout,
           .first_site = site,
-          .causal = causal};
+          .causal = causal,
+          .ranks = ranks};
 }
 
-MlpOptions mlp_options(const BartConfig& config, int64_t inner, uint64_t site) {
+MlpOptions mlp_options(const BartConfig& config, int64_t inner, uint64_t site,
+                       const nn::TensorParallel& ranks) {
   return {.width = config.d_model,
           .inner = inner,
           .norm_eps = bart_norm_eps,
           .dropout = config.dropout,
           .activation_dropout = config.activation_dropout,
           .first_site = site,
-          .activation = nn::activation(config.activation_function)};
+          .activation = nn::activation(config.activation_function),
+          .ranks = ranks};
 }
 
 // Each sequence shifted right by one token, after `start`: the decoder's input for predicting the sequence.
@@ -39,24 +42,27 @@ Tensor shifted_right(const Tensor& ids, int64_t start, const nn::PackedLayout& l
 
 }  // namespace
 
-BartEncoderLayer::BartEncoderLayer(const BartConfig& config, uint64_t first_site)
+BartEncoderLayer::BartEncoderLayer(const BartConfig& config, uint64_t first_site,
+                                   const nn::TensorParallel& ranks)
     : attention_(*this, attention_names("self_attn"),
-                 attention_options(config, config.encoder_attention_heads, first_site)),
+                 attention_options(config, config.encoder_attention_heads, first_site, ranks)),
       mlp_(*this, {"fc1", "fc2", "final_layer_norm"},
-           mlp_options(config, config.encoder_ffn_dim, first_site + 2)) {}
+           mlp_options(config, config.encoder_ffn_dim, first_site + 2, ranks)) {}
 
 Tensor BartEncoderLayer::forward(const Tensor& x, const nn::PackedLayout& layout,
                                  const nn::Context& context) const {
   return mlp_.forward(attention_.forward(x, layout, layout, context), layout, context);
 }
 
-BartDecoderLayer::BartDecoderLayer(const BartConfig& config, uint64_t first_site)
+BartDecoderLayer::BartDecoderLayer(const BartConfig& config, uint64_t first_site,
+                                   const nn::TensorParallel& ranks)
     : self_attention_(*this, attention_names("self_attn"),
-                      attention_options(config, config.decoder_attention_heads, first_site, /*causal=*/true)),
+                      attention_options(config, config.decoder_attention_heads, first_site, ranks,
+                                        /*causal=*/true)),
       cross_attention_(*this, attention_names("encoder_attn"),
-                       attention_options(config, config.decoder_attention_heads, first_site + 2)),
+                       attention_options(config, config.decoder_attention_heads, first_site + 2, ranks)),
       mlp_(*this, {"fc1", "fc2", "final_layer_norm"},
-           mlp_options(config, config.decoder_ffn_dim, first_site + 4)) {}
+           mlp_options(config, config.decoder_ffn_dim, first_site + 4, ranks)) {}
 
 Tensor BartDecoderLayer::forward(const Tensor& x, const Tensor& encoded, const nn::PackedLayout& layout,
                                  const nn::PackedLayout& wanted, const nn::Context& context) const {
@@ -73,27 +79,27 @@ BartPositions::BartPositions(const BartConfig& config, uint64_t site)
       register_module("layernorm_embedding", std::make_shared<nn::LayerNorm>(config.d_model, bart_norm_eps));
 }
 
-Tensor BartPositions::forward(const nn::Embedding& words, const Tensor& ids, const nn::PackedLayout& layout,
-                              const nn::Context& context) const {
+Tensor BartPositions::forward(const nn::VocabularyEmbedding& words, const Tensor& ids,
+                              const nn::PackedLayout& layout, const nn::Context& context) const {
   require_length(layout, max_positions_);
-  const Tensor summed = nn::embedding_sum(
-      {words.lookup(ids), positions_->lookup(layout.position_ids + BartConfig::unused_positions)}, context);
+  const Tensor summed =
+      words.sum(ids, {positions_->lookup(layout.position_ids + BartConfig::unused_positions)}, context);
   return nn::norm_dropout(summed, norm_->all(), dropout_, site_, layout, context);
 }
 
-BartModel::BartModel(const BartConfig& config) : config_(config) {
-  words_ = register_module(
-      "shared", std::make_shared<nn::Embedding>(config.vocab_size, config.d_model, /*sparse=*/true));
+BartModel::BartModel(const BartConfig& config, const nn::TensorParallel& ranks) : config_(config) {
+  words_ = register_module("shared", std::make_shared<nn::VocabularyEmbedding>(
+                                         config.vocab_size, config.d_model, ranks, /*sparse=*/true));
   encoder_positions_ = register_module("encoder", std::make_shared<BartPositions>(config, 0));
   decoder_positions_ = register_module("decoder", std::make_shared<BartPositions>(config, 1));
   uint64_t site = embedding_sites;
   for (int64_t i = 0; i < config.encoder_layers; ++i, site += BartEncoderLayer::sites) {
     encoder_.push_back(nn::add_layer(*this, "encoder.layers." + std::to_string(i),
-                                     nn::make_sharded<BartEncoderLayer>(config, site)));
+                                     nn::make_sharded<BartEncoderLayer>(config, site, ranks)));
   }
   for (int64_t i = 0; i < config.decoder_layers; ++i, site += BartDecoderLayer::sites) {
     decoder_.push_back(nn::add_layer(*this, "decoder.layers." + std::to_string(i),
-                                     nn::make_sharded<BartDecoderLayer>(config, site)));
+                                     nn::make_sharded<BartDecoderLayer>(config, site, ranks)));
   }
 }
 

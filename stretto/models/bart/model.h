@@ -7,12 +7,13 @@
 #include "stretto/models/blocks.h"
 #include "stretto/models/text_model.h"
 #include "stretto/nn/sharded.h"
+#include "stretto/nn/tensor_parallel.h"
 
 namespace stretto {
 
 class BartEncoderLayer : public torch::nn::Module {
  public:
-  BartEncoderLayer(const BartConfig& config, uint64_t first_site);
+  BartEncoderLayer(const BartConfig& config, uint64_t first_site, const nn::TensorParallel& ranks);
 
   // x [T, H], the rows of `layout` -> [T, H].
   Tensor forward(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context) const;
@@ -26,7 +27,7 @@ class BartEncoderLayer : public torch::nn::Module {
 
 class BartDecoderLayer : public torch::nn::Module {
  public:
-  BartDecoderLayer(const BartConfig& config, uint64_t first_site);
+  BartDecoderLayer(const BartConfig& config, uint64_t first_site, const nn::TensorParallel& ranks);
 
   // Maps x and encoded [T, H], the rows of `layout`, to the rows of `wanted`, [., H]: `layout`, or
   // layout.last_tokens().
@@ -47,7 +48,7 @@ class BartPositions : public torch::nn::Module {
   BartPositions(const BartConfig& config, uint64_t site);
 
   // ids [T] -> [T, H]. Throws DataError for sequences longer than the model supports.
-  Tensor forward(const nn::Embedding& words, const Tensor& ids, const nn::PackedLayout& layout,
+  Tensor forward(const nn::VocabularyEmbedding& words, const Tensor& ids, const nn::PackedLayout& layout,
                  const nn::Context& context) const;
 
  private:
@@ -61,7 +62,8 @@ class BartPositions : public torch::nn::Module {
 // Encoder and decoder. Parameter names are those of Hugging Face's BartModel.
 class BartModel : public torch::nn::Module {
  public:
-  explicit BartModel(const BartConfig& config);
+  // `ranks`: those among which heads, inner columns and words are divided.
+  BartModel(const BartConfig& config, const nn::TensorParallel& ranks);
 
   // Encodes the batch's input_ids [T], and decodes them again, each sequence shifted right by one token,
   // after decoder_start_token_id. Returns the decoder's hidden states of the last token of each sequence, [B,
@@ -74,7 +76,7 @@ class BartModel : public torch::nn::Module {
                 const nn::PackedLayout& wanted, const nn::Context& context) const;
 
   BartConfig config_;
-  std::shared_ptr<nn::Embedding> words_;
+  std::shared_ptr<nn::VocabularyEmbedding> words_;
   std::shared_ptr<BartPositions> encoder_positions_, decoder_positions_;
   std::vector<std::shared_ptr<nn::Sharded<BartEncoderLayer>>> encoder_;
   std::vector<std::shared_ptr<nn::Sharded<BartDecoderLayer>>> decoder_;
@@ -84,7 +86,7 @@ class BartModel : public torch::nn::Module {
 // token, which must be the last one of each text.
 class BartForSequenceClassification : public TextModel {
  public:
-  explicit BartForSequenceClassification(const BartConfig& config);
+  explicit BartForSequenceClassification(const BartConfig& config, const nn::TensorParallel& ranks = {});
 
   // Throws DataError if a text does not end with eos_token_id.
   Tensor forward(const Batch& batch, const nn::Context& context) const override;
