@@ -4,7 +4,7 @@
 #include "stretto/model_config/heads.h"
 #include "stretto/models/decoder.h"
 #include "stretto/models/registry.h"
-#include "stretto/nn/parameter_values.h"
+#include "stretto/nn/initial_values.h"
 
 namespace stretto {
 

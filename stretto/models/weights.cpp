@@ -6,7 +6,7 @@
 #include "stretto/base/tensor_layout.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/models/text_model.h"
-#include "stretto/nn/parameter_values.h"
+#include "stretto/nn/initial_values.h"
 #include "stretto/nn/tensor_parallel.h"
 #include "stretto/tensor/hf_folder.h"
 

@@ -58,4 +58,9 @@ class InitialValues : public TensorSource {
 std::unique_ptr<InitialValues> initial_values(const torch::nn::Module& module, uint64_t seed,
                                               const InitRule& rule = {});
 
+// Reads the tensors of a source into the parameters of the same names, or this rank's parts of them, without
+// an engine. Parameters keep their dtype and device; one that is not divided shares the source's memory if
+// these are equal. Throws DataError if a tensor of the source has another shape.
+void fill_parameters(torch::nn::Module& module, const TensorSource& source);
+
 }  // namespace stretto::nn

@@ -7,7 +7,6 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/tensor_layout.h"
-#include "stretto/nn/parameter_values.h"
 #include "stretto/nn/tensor_parallel.h"
 
 namespace stretto::nn {

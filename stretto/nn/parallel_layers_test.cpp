@@ -8,7 +8,6 @@
 #include "stretto/base/tensor_layout.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/initial_values.h"
-#include "stretto/nn/parameter_values.h"
 #include "stretto/nn/tensor_parallel.h"
 
 namespace stretto::nn {

@@ -1,5 +1,6 @@
 #include "stretto/nn/parameter_values.h"
 
+#include "stretto/nn/initial_values.h"
 #include "stretto/nn/tensor_parallel.h"
 
 namespace stretto::nn {

@@ -9,14 +9,10 @@
 
 namespace stretto::nn {
 
-// Set the values of a module's parameters from a source that has tensors of the same names, without an
-// engine. All throw DataError if a tensor of the source has another shape.
+// Set the values of a module's parameters from a source that has tensors of the same names. They throw
+// DataError if a tensor of the source has another shape.
 
-// Reads the source's tensors into the parameters, which keep their dtype and device. A parameter that is not
-// sharded shares the source's memory if dtype and device are equal.
-void fill_parameters(torch::nn::Module& module, const TensorSource& source);
-
-// Sets the values of one parameter in the same way.
+// Sets the values of one parameter as fill_parameters() (initial_values.h).
 void fill_parameter(const std::string& name, const Tensor& parameter, const TensorLayout& layout,
                     const TensorSource& source);
 

@@ -8,7 +8,7 @@
 #include "stretto/model_config/heads.h"
 #include "stretto/models/golden_support.h"
 #include "stretto/models/registry.h"
-#include "stretto/nn/parameter_values.h"
+#include "stretto/nn/initial_values.h"
 #include "stretto/tasks/kept_states.h"
 
 namespace stretto::tasks {

@@ -1,5 +1,5 @@
 #include "stretto/models/decoder_support.h"
-#include "stretto/nn/parameter_values.h"
+#include "stretto/nn/initial_values.h"
 
 namespace stretto {
 namespace {

@@ -1,6 +1,6 @@
 #include "stretto/model_config/llama.h"
 #include "stretto/models/decoder_support.h"
-#include "stretto/nn/parameter_values.h"
+#include "stretto/nn/initial_values.h"
 
 namespace stretto {
 namespace {

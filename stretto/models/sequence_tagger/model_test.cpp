@@ -9,7 +9,7 @@
 #include "stretto/models/capabilities.h"
 #include "stretto/models/golden_support.h"
 #include "stretto/models/registry.h"
-#include "stretto/nn/parameter_values.h"
+#include "stretto/nn/initial_values.h"
 
 namespace stretto {
 namespace {

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "stretto/base/error.h"
+#include "stretto/nn/initial_values.h"
 #include "stretto/nn/parameter_values.h"
 #include "stretto/nn/tensor_parallel.h"
 #include "stretto/tensor/safetensors.h"
