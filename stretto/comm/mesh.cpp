@@ -47,6 +47,32 @@ Axes effective(const MeshShape& shape, Axes axes) {
 
 }  // namespace
 
+Group& AxisRanks::group() const {
+  if (!why_not_.empty()) throw ConfigError("{}", why_not_);
+  return *group_;
+}
+
+Tensor AxisRanks::all_reduce(const Tensor& tensor, ReduceOp op) const {
+  Tensor result = tensor.detach().to(group().device()).clone(at::MemoryFormat::Contiguous);
+  group().all_reduce(result, op).wait();
+  return result;
+}
+
+Tensor AxisRanks::all_gather(const Tensor& tensor) const {
+  const Tensor own = tensor.detach().to(group().device()).contiguous();
+  std::vector<int64_t> shape = own.sizes().vec();
+  shape.insert(shape.begin(), size());
+  Tensor all = at::empty(shape, own.options());
+  group().all_gather(all, own).wait();
+  return all;
+}
+
+Tensor AxisRanks::broadcast(const Tensor& tensor, int source) const {
+  Tensor result = tensor.detach().to(group().device()).clone(at::MemoryFormat::Contiguous);
+  group().broadcast(result, source).wait();
+  return result;
+}
+
 Mesh::Mesh(Group& world, const MeshShape& shape, const BatchPlan& batch)
     : world_(world), shape_(shape), batch_(std::make_shared<const BatchPlan>(batch)) {
   require_ranks(shape, world.size());
@@ -77,6 +103,11 @@ Group& Mesh::group(Axes axes) const {
   std::vector<std::string> possible;
   for (const Set& set : sets) possible.push_back(names_in(set.axes));
   throw ConfigError("mesh: there is no group of {}; possible: {}", names_in(axes), fmt::join(possible, ", "));
+}
+
+std::string Mesh::describe() const {
+  return fmt::format("dp {} x tp {}: each layer is divided among {} ranks, which communicate by {}",
+                     size(Axes::data), size(Axis::tp), size(Axis::tp), group(Axis::tp).transport());
 }
 
 double Mesh::seconds_inside() const {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "stretto/comm/group.h"
@@ -9,6 +11,31 @@
 namespace stretto {
 
 struct BatchPlan;
+
+// This rank among the ranks along some axes of a mesh, and collectives over them for the steps of a program.
+// It is valid for the lifetime of the mesh.
+class AxisRanks {
+ public:
+  // `why_not`: the message with which collectives are refused; "": they can be called.
+  explicit AxisRanks(Group& group, std::string why_not = "") : group_(&group), why_not_(std::move(why_not)) {}
+
+  int rank() const { return group_->rank(); }
+  int size() const { return group_->size(); }
+
+  // For all other collectives. Throws ConfigError if collectives are refused here.
+  Group& group() const;
+
+  // All of these ranks call them in the same order, with tensors of one shape, which may be any. The results
+  // are new tensors on the ranks' device, without a graph: of that shape, or [size(), ...]. Throw like
+  // group().
+  Tensor all_reduce(const Tensor& tensor, ReduceOp op = ReduceOp::sum) const;
+  Tensor all_gather(const Tensor& tensor) const;
+  Tensor broadcast(const Tensor& tensor, int source = 0) const;  // `source`: the rank whose tensor all get
+
+ private:
+  Group* group_;
+  std::string why_not_;
+};
 
 // The ranks of a job, arranged along axes (base/mesh_axis.h). A rank has a position on each axis and, for a
 // set of axes, a group: the ranks that differ from it on these axes only.
@@ -44,6 +71,14 @@ class Mesh {
   const BatchPlan& batch_plan() const { return *batch_; }
   int size(Axes axes) const { return shape_.size(axes); }
   int position(Axes axes) const { return group(axes).rank(); }
+
+  // The ranks that train on different samples, and those among which layers are divided, for a program's own
+  // collectives.
+  AxisRanks data_parallel() const { return AxisRanks(group(Axes::data)); }
+  AxisRanks tensor_parallel() const { return AxisRanks(group(Axis::tp)); }
+
+  // How layers are divided among ranks, for logs: "dp 2 x tp 2: each layer is divided among 2 ranks, ...".
+  std::string describe() const;
 
   // Seconds that this rank has spent inside calls of all these groups: see Group::seconds_inside().
   double seconds_inside() const;

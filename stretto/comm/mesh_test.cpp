@@ -153,6 +153,30 @@ TEST(Mesh, TheFastestAxisStaysOnAHost) {
   for (std::thread& thread : threads) thread.join();
 }
 
+TEST(Mesh, RanksAlongAxesExchangeTensors) {
+  comm::run_rank_threads(4, [](Group& world) {
+    const Mesh mesh(world, {.dp_replicate = 2, .tp = 2});
+    const Tensor own = at::full({2, 1}, world.rank(), at::kInt);
+    const AxisRanks parts = mesh.tensor_parallel(), data = mesh.data_parallel();
+    EXPECT_EQ(parts.rank(), world.rank() % 2);
+    EXPECT_EQ(data.rank(), world.rank() / 2);
+    EXPECT_EQ(data.size(), 2);
+    const int first = world.rank() / 2 * 2;
+    EXPECT_TRUE(at::equal(parts.all_reduce(own), at::full({2, 1}, 2 * first + 1, at::kInt)));
+    EXPECT_TRUE(at::equal(parts.all_reduce(own, ReduceOp::max), at::full({2, 1}, first + 1, at::kInt)));
+    EXPECT_TRUE(at::equal(parts.all_gather(own.view({2})),
+                          at::tensor({first, first, first + 1, first + 1}, at::kInt).view({2, 2})));
+    EXPECT_TRUE(at::equal(data.broadcast(own, 1), at::full({2, 1}, 2 + world.rank() % 2, at::kInt)));
+    EXPECT_TRUE(at::equal(own, at::full({2, 1}, world.rank(), at::kInt))) << "results are new tensors";
+    const Tensor weight = at::ones({1}).requires_grad_();
+    EXPECT_FALSE(data.all_reduce(weight * 2).requires_grad());
+    const AxisRanks refused(mesh.group(Axes::data), "not now");
+    EXPECT_EQ(refused.size(), 2);
+    EXPECT_THAT([&] { refused.all_reduce(own); },
+                ::testing::ThrowsMessage<ConfigError>(HasSubstr("not now")));
+  });
+}
+
 TEST(Group, HasADevice) {
   comm::run_rank_threads(1, [](Group& group) { EXPECT_TRUE(group.device().is_cpu()); });
   GroupOptions options;

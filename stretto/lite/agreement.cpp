@@ -62,13 +62,14 @@ void Agreement::announce(const Announcement& a) {
   row[Row::act] = static_cast<double>(a.act);
   row[Row::subject] = static_cast<double>(a.subject);
   row[Row::number] = static_cast<double>(a.number);
-  row[Row::loss] = a.loss;
-  row[Row::loss_count] = a.loss_count;
+  const bool counts = mesh_.position(Axis::tp) == 0;  // ranks of a group have the same samples
+  row[Row::loss] = counts ? a.loss : 0;
+  row[Row::loss_count] = counts ? a.loss_count : 0;
   row[Row::has_unused] = a.has_unused ? 1 : 0;
   row[Row::buffers_changed] = a.buffers_changed ? 1 : 0;
-  row[Row::count] = a.count;
+  row[Row::count] = counts ? a.count : 0;
   for (size_t model = 0; model < models_; ++model)
-    row[Row::counts + model] = model < a.counts.size() ? a.counts[model] : 0;
+    row[Row::counts + model] = counts && model < a.counts.size() ? a.counts[model] : 0;
   if (world.size() == 1) {
     // Broadcasting is avoided because its copy takes measurable time.
     std::copy_n(row, places, all_.mutable_data_ptr<double>());

@@ -25,7 +25,8 @@ struct Announcement {
   std::vector<double> counts = {};  // per model: samples of the sums that are reduced now
 };
 
-// The result over all ranks: sums of the numbers, and whether any rank set a flag.
+// The result over all ranks: sums of the numbers over those with different samples, and whether any rank set
+// a flag.
 struct Agreed {
   double loss = 0;
   double loss_count = 0;

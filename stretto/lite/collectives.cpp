@@ -8,21 +8,14 @@ using lite::Act;
 
 Tensor Lite::all_gather(const Tensor& tensor) {
   session_->agreement.agree({.act = Act::collective});
-  const Tensor own = tensor.detach().to(device()).contiguous();
-  std::vector<int64_t> shape = {world_size()};
-  shape.insert(shape.end(), own.sizes().begin(), own.sizes().end());
-  Tensor all = at::empty(shape, own.options());
-  mesh().world().all_gather(all, own).wait();
-  return all;
+  return AxisRanks(mesh().world()).all_gather(tensor);
 }
 
 Tensor Lite::all_reduce(const Tensor& tensor) { return all_reduce(tensor, ReduceOp::sum).div_(world_size()); }
 
 Tensor Lite::all_reduce(const Tensor& tensor, ReduceOp op) {
   session_->agreement.agree({.act = Act::collective});
-  Tensor result = tensor.detach().to(device()).clone(at::MemoryFormat::Contiguous);
-  mesh().world().all_reduce(result, op).wait();
-  return result;
+  return AxisRanks(mesh().world()).all_reduce(tensor, op);
 }
 
 double Lite::all_reduce(double value) { return all_reduce(value, ReduceOp::sum) / world_size(); }
@@ -35,9 +28,7 @@ Tensor Lite::broadcast(const Tensor& tensor, int source) {
   if (source < 0 || source >= world_size())
     throw Error("broadcast: there is no rank {}; it must be in 0 .. {}", source, world_size() - 1);
   session_->agreement.agree({.act = Act::collective});
-  Tensor result = tensor.detach().to(device()).clone(at::MemoryFormat::Contiguous);
-  mesh().world().broadcast(result, source).wait();
-  return result;
+  return AxisRanks(mesh().world()).broadcast(tensor, source);
 }
 
 std::string Lite::broadcast(const std::string& bytes, int source) {

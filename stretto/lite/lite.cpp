@@ -9,11 +9,13 @@
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/log.h"
+#include "stretto/base/tensor_layout.h"
 #include "stretto/base/user_cache.h"
 #include "stretto/data/global_batches.h"
 #include "stretto/lite/session.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/layer_kinds.h"
+#include "stretto/nn/tensor_parallel.h"
 
 namespace stretto {
 namespace {
@@ -21,12 +23,46 @@ namespace {
 using lite::Act;
 
 // Checksum of the names, dtypes, shapes and requires_grad of the parameters; exactly representable as a
-// double.
-int64_t shape_checksum(const torch::nn::Module& module) {
+// double. If layers are divided among ranks, shapes are those of whole parameters.
+int64_t shape_checksum(const torch::nn::Module& module, bool divided) {
   std::string shapes;
-  for (const auto& item : module.named_parameters())
-    shapes += item.key() + describe(item.value()) + (item.value().requires_grad() ? "\n" : " frozen\n");
+  for (const auto& item : module.named_parameters()) {
+    const Tensor& parameter = item.value();
+    const std::vector<int64_t> shape =
+        divided ? nn::layout_of(module, item.key()).global : parameter.sizes().vec();
+    shapes += fmt::format("{} {} [{}]{}\n", item.key(), c10::toString(parameter.scalar_type()),
+                          fmt::join(shape, ", "), parameter.requires_grad() ? "" : " frozen");
+  }
   return static_cast<int64_t>(hash64(shapes) >> 12);
+}
+
+MeshShape shape_of(const lite::Settings& settings, Group& world) {
+  const TopologyRequest request = lite::topology_request(settings);
+  const std::vector<std::string> hosts = world.all_gather_bytes(world.host());
+  const Topology topology = resolve(request, hosts);
+  const std::string slow = slow_topology(topology, hosts, request.labels);
+  if (!slow.empty() && world.rank() == 0) log::warning("{}", slow);
+  return topology.shape;
+}
+
+// Throws ConfigError for a model to train that LiteOptions::tp cannot divide.
+void check_division(const torch::nn::Module& module, const parallel::ModuleTensors& tensors, int tp,
+                    bool has_torch_optimizer) {
+  if (tp == 1 || tensors.trainable.empty()) return;
+  const auto is_cut = [](const auto& parameter) { return !parameter.layout.cuts.empty(); };
+  if (std::ranges::none_of(tensors.trainable, is_cut)) {
+    throw ConfigError(
+        "setup: no parameter of the model is divided among the {} ranks of Lite's tp; use nn::ColumnLinear, nn::RowLinear and nn::VocabularyEmbedding with tensor_parallel().group(), or leave tp at 1",
+        tp);
+  }
+  if (has_torch_optimizer) {
+    throw ConfigError(
+        "setup: torch's optimizers do not know that the layers of the model are divided among ranks (tp); use one of stretto's");
+  }
+  if (parallel::has_torch_dropout(module)) {
+    throw ConfigError(
+        "setup: torch::nn::Dropout draws from a generator per rank, and ranks with parts of one layer (tp) need masks of the whole layer; use stretto::nn::dropout");
+  }
 }
 
 }  // namespace
@@ -34,8 +70,7 @@ int64_t shape_checksum(const torch::nn::Module& module) {
 lite::Session::Session(const LiteOptions& options)
     : settings(check(options)),
       job((start_or_join(options), comm::join_job(settings.device, "Lite: accelerator"))),
-      mesh(*job.group,
-           resolve(topology_request(settings), job.group->all_gather_bytes(job.group->host())).shape),
+      mesh(*job.group, shape_of(settings, *job.group)),
       agreement(mesh),
       loop(mesh, agreement, job.device),
       loss_scale(settings.precision == Precision::fp16 ? std::optional(options.loss_scale) : std::nullopt),
@@ -88,7 +123,8 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
         counts.own, counts.torch);
   }
   const auto number = static_cast<int64_t>(session_->models.size());
-  session_->agreement.agree({.act = Act::setup, .subject = number, .number = shape_checksum(module)});
+  session_->agreement.agree(
+      {.act = Act::setup, .subject = number, .number = shape_checksum(module, session_->settings.tp > 1)});
   if (session_->models.empty()) parallel::separate_random_numbers(session_->mesh.position(Axes::sum));
 
   const nn::LayerKinds layers = nn::layer_kinds(module);
@@ -110,7 +146,8 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
                   layers.other));
   }
   auto& movable = const_cast<torch::nn::Module&>(module);
-  parallel::collect_tensors(movable);  // names the parameter in its error, unlike Module::to
+  // It names the parameter in its error, unlike Module::to.
+  check_division(module, parallel::collect_tensors(movable), session_->settings.tp, counts.torch > 0);
   movable.to(session_->job.device);
   const bool shares = find_sharding(session_->settings.strategy).parameters == Held::sharded;
   const Precision precision = half && !copies ? Precision::fp32 : wanted;
@@ -132,6 +169,7 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
   if (wanted == Precision::bf16 && session_->job.device.is_cpu() && !nn::cpu_has_bf16())
     compute += " on a CPU without bf16 instructions";
   log::info("{}", model.describe(compute));
+  if (session_->settings.tp > 1) log::info("mesh       {}", session_->mesh.describe());
   if (session_->mesh.size(Axes::sum) > 1 && parallel::has_torch_dropout(module))
     log::info(
         "dropout    torch::nn::Dropout uses a separate generator per rank: results depend on the world size");

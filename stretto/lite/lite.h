@@ -85,6 +85,9 @@ struct LiteOptions {
   std::string accelerator = "auto";  // "auto" (GPUs if there are any), "cpu" or "cuda" ("gpu")
   std::string strategy = "auto";     // "ddp" ("auto"), "zero1", "zero2", "fsdp", "hsdp": see `stretto strats`
   int dp_shard = 0;  // under hsdp: ranks that together hold one copy of the model; 0: the ranks of each host
+  // Ranks, neighbours on one host, among which the layers of nn/tensor_parallel.h are divided. They train on
+  // the same samples.
+  int tp = 1;
   // "fp32" ("32-true"), "bf16" ("bf16-mixed"), "fp16" ("16-mixed") or "fp64" ("64-true")
   std::string precision = "fp32";
   LossScaleOptions loss_scale = {};  // with precision "fp16"
@@ -148,9 +151,12 @@ class Lite {
   int world_size() const;
   bool is_global_zero() const { return global_rank() == 0; }
   at::Device device() const;
-  // All ranks, and groups of them along its axes. A Lite's ranks are on Axes::data only, because a program's
-  // own loop has neither stages nor parts of a layer.
+  // All ranks, and groups of them along its axes: Axes::data and, with LiteOptions::tp, Axis::tp.
   const Mesh& mesh() const;
+  // The ranks among which batches are divided, and those among which layers are:
+  //   auto net = std::make_shared<Net>(nn::TensorParallel{&lite.tensor_parallel().group()});
+  AxisRanks data_parallel() const { return mesh().data_parallel(); }
+  AxisRanks tensor_parallel() const { return mesh().tensor_parallel(); }
 
   // --- set-up
 
@@ -158,8 +164,11 @@ class Lite {
   // the model. Returns the model in the passed form (a shared_ptr, a torch module holder, or a reference to a
   // module that the caller owns) and a LiteOptimizer for each optimizer: one of stretto's, or any number of
   // torch's, passed by reference or moved. The model must not be replaced, moved or given further parameters
-  // afterwards. After the first setup, each rank has its own random number sequence. Throws ConfigError
-  // naming the parameter if one cannot be trained or was already set up.
+  // afterwards. After the first setup, each rank has its own random number sequence, which ranks with parts
+  // of the same layers have in common. A model whose layers are divided needs one of stretto's optimizers,
+  // and its parts must have the values of one whole model (nn::fill_parameters with nn::initial_values).
+  // Throws ConfigError naming the parameter if one cannot be trained or was already set up, and, with
+  // LiteOptions::tp, for a model to train none of whose layers is divided.
   template <class M, class... Optimizers>
   requires lite::ModuleLike<std::remove_cvref_t<M>>
   auto setup(M&& model, Optimizers&&... optimizers);
@@ -245,7 +254,8 @@ class Lite {
 
   // --- collectives
 
-  // Tensors of any shape, which is the same on all ranks. The results are new tensors of that shape;
+  // Over all ranks; those with parts of the same layers each count: data_parallel() has collectives over
+  // samples. Tensors of any shape, which is the same on all ranks. The results are new tensors of that shape;
   // all_gather returns [world_size, ...]. Without an operation, all_reduce computes the mean, as in Fabric.
   // All of them throw DistributedError if ranks make different calls. Collective.
   Tensor all_gather(const Tensor& tensor);

@@ -27,7 +27,9 @@ struct BatchOptions;
 // How the batches of a loader are distributed over the ranks.
 enum class Distribute {
   split,  // the loader yields the same global batches on every rank; each rank takes its share of every batch
-  per_rank,  // the loader yields different batches on each rank (a DistributedSampler, one file per rank)
+  // The loader yields different batches on each rank of Lite::data_parallel() (a DistributedSampler, one file
+  // per rank).
+  per_rank,
 };
 
 namespace lite {
@@ -160,12 +162,12 @@ class LiteLoader {
       throw DataError("loader {}: batch {} holds no samples: no part of it has a first dimension above 0",
                       record_->number, record_->batches + 1);
     }
-    if (distribute_ == Distribute::per_rank) return {*count, loop_->sum_counts(*record_, *count)};
-    if (record_->batches == 0 && loop_->data_ranks() > 1) {
+    if (record_->batches == 0 && loop_->readers(*record_) > 1) {
       uint64_t checksum = 0;
       lite::for_each_tensor(batch, [&](Tensor& tensor) { checksum = lite::mix_checksum(checksum, tensor); });
       loop_->compare_first(*record_, checksum);
     }
+    if (distribute_ == Distribute::per_rank) return {*count, loop_->sum_counts(*record_, *count)};
     const lite::Range own = lite::share_range(*count, loop_->data_rank(), loop_->data_ranks());
     const lite::Range kept = own.begin < own.end ? own : lite::Range{0, 1};
     if (loop_->data_ranks() > 1) lite::keep_samples(batch, kept.begin, kept.end);

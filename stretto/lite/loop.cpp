@@ -51,10 +51,20 @@ void Loop::begin_epoch(LoaderRecord& loader, const std::function<void()>& start)
   if (world.rank() != 0) parallel::set_random_state(own);
 }
 
+int Loop::readers(const LoaderRecord& loader) const {
+  return loader.divided ? mesh_.world().size() : mesh_.size(Axis::tp);
+}
+
 void Loop::compare_first(const LoaderRecord& loader, uint64_t checksum) {
-  const auto all = mesh_.world().all_gather_bytes(std::to_string(checksum));
+  Group& readers = loader.divided ? mesh_.world() : mesh_.group(Axis::tp);
+  const auto all = readers.all_gather_bytes(std::to_string(checksum));
   for (size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank] == all[0]) continue;
+    if (!loader.divided) {
+      throw DataError(
+          "loader {}: the first batch at position {} of tp differs from that at position 0, but these ranks have parts of the same layers: choose the samples by lite.data_parallel().rank()",
+          loader.number, rank);
+    }
     throw DataError(
         "loader {}: the first batch on rank {} differs from rank 0's, but each batch is divided among the ranks: create the same data on every rank (the same seed, before setup of the model), or set up the loader with Distribute::per_rank",
         loader.number, rank);

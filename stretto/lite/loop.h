@@ -63,7 +63,10 @@ class Loop {
   // All ranks begin an epoch together. `start` runs with rank 0's generator state, so that all ranks shuffle
   // the same way.
   void begin_epoch(LoaderRecord& loader, const std::function<void()>& start);
-  // Checks that all ranks have the same first batch. Throws DataError naming a rank whose batch differs.
+  // The number of ranks that must read the same batches: all, or with Distribute::per_rank those with parts
+  // of the same layers.
+  int readers(const LoaderRecord& loader) const;
+  // Checks that these ranks have the same first batch. Throws DataError naming a rank whose batch differs.
   // Collective.
   void compare_first(const LoaderRecord& loader, uint64_t checksum);
   int64_t sum_counts(const LoaderRecord& loader, int64_t count);  // over the ranks. Collective.

@@ -43,8 +43,8 @@ Model::Model(size_t number, torch::nn::Module& module, const Mesh& mesh, const M
   require_dtype(tensors, options.engine.precision);
   if (tensors.trainable.empty()) {
     frozen_ = std::move(tensors);
-    parallel::broadcast_tensors(mesh_.group(Axes::sum), frozen_.frozen);
-    parallel::broadcast_tensors(mesh_.group(Axes::sum), frozen_.buffers);
+    parallel::broadcast_tensors(mesh_.world(), frozen_.frozen);
+    parallel::broadcast_tensors(mesh_.world(), frozen_.buffers);
     return;
   }
   engine_ = std::make_unique<parallel::Engine>(module, mesh, options.engine, std::move(optimizer));
@@ -58,7 +58,7 @@ parallel::Engine& Model::engine(const std::string& what) const {
 
 void Model::set_optimizer_number(size_t number) { names_.optimizer = numbered("optimizer", number); }
 
-Holders Model::holders() const { return comm::holders_of(mesh_.group(Axes::sum)); }
+Holders Model::holders() const { return comm::holders_of(mesh_.world()); }
 
 void Model::add_state(State& state) {
   if (engine_) return engine_->add_state(state, names_);
@@ -82,7 +82,7 @@ void Model::compare_replicas() {
 
 void Model::synchronise_buffers() {
   if (engine_) return engine_->synchronise_buffers();
-  parallel::broadcast_tensors(mesh_.group(Axes::sum), frozen_.buffers);
+  parallel::broadcast_tensors(mesh_.world(), frozen_.buffers);
 }
 
 std::string Model::describe(const std::string& compute) const {

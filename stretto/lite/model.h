@@ -31,7 +31,7 @@ struct ModelOptions {
 // synchronising backward, `parameter.grad()` is the mean over the global batch, as on one rank.
 class Model {
  public:
-  // Broadcasts, over Axes::sum, the first rank's parameters and buffers. `number` counts the models of the
+  // Broadcasts the first rank's parameters and buffers. `number` counts the models of the
   // program. `optimizer` may be null. Collective.
   Model(size_t number, torch::nn::Module& module, const Mesh& mesh, const ModelOptions& options,
         std::unique_ptr<optim::Optimizer> optimizer);
@@ -84,7 +84,7 @@ class Model {
 
   // --- state, also without trainable parameters
 
-  Holders holders() const;          // the ranks that have the same parameters and buffers
+  Holders holders() const;          // all ranks, for what is equal on them
   void add_state(State& state);     // Engine::add_state()
   void resume(const State& state);  // Engine::resume(); zeroes the gradients, which belong to earlier weights
   void compare_replicas();          // Engine::compare_replicas()

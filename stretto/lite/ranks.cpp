@@ -111,6 +111,8 @@ Settings check(const LiteOptions& options) {
   if (options.num_nodes < 0)
     throw ConfigError("Lite: num_nodes = {} must not be negative", options.num_nodes);
   if (!(options.bucket_mb > 0)) throw ConfigError("Lite: bucket_mb = {} must be above 0", options.bucket_mb);
+  if (options.tp < 1 || options.tp > 4096)
+    throw ConfigError("Lite: tp = {} is out of range; expected 1 .. 4096", options.tp);
   if (options.dp_shard < 0) throw ConfigError("Lite: dp_shard = {} must not be negative", options.dp_shard);
   const bool has_strategy = options.strategy != "auto";
   const auto name = [](const std::string& option) { return fmt::format("Lite: {} = ", option); };
@@ -137,14 +139,20 @@ Settings check(const LiteOptions& options) {
     settings.device = "cpu";
   }
   if (options.dp_shard > 0) settings.dp_shard = options.dp_shard;
+  settings.tp = options.tp;
   settings.bucket_bytes = options.bucket_mb * 1024 * 1024;
   return settings;
 }
 
 TopologyRequest topology_request(const Settings& settings) {
-  return {.strategy = settings.strategy,
-          .dp_shard = settings.dp_shard,
-          .labels = {.label = [](const std::string& option) { return fmt::format("Lite: {}: ", option); }}};
+  // resolve() names the recipe's keys: mesh.tp
+  const auto name = [](const std::string& option) { return option.substr(option.rfind('.') + 1); };
+  return {
+      .strategy = settings.strategy,
+      .dp_shard = settings.dp_shard,
+      .tp = settings.tp,
+      .labels = {.label = [=](const std::string& option) { return fmt::format("Lite: {}: ", name(option)); },
+                 .mention = name}};
 }
 
 cluster::RankInfo start_or_join(const LiteOptions& options) {

@@ -15,6 +15,7 @@ namespace lite {
 struct Settings : ComputeOptions {
   std::string device = {};
   std::optional<int64_t> dp_shard = std::nullopt;
+  int tp = 1;
   double bucket_bytes = 0;
 };
 Settings check(const LiteOptions& options);

@@ -72,4 +72,11 @@ std::vector<std::vector<int>> groups_along(const MeshShape& shape, Axes axes, co
   return lists;
 }
 
+bool spans_hosts(const MeshShape& shape, Axes axes, const std::vector<std::string>& hosts) {
+  const auto host = [&](int rank) { return hosts[static_cast<size_t>(rank)]; };
+  return std::ranges::any_of(groups_along(shape, axes, ranks_by_host(hosts)), [&](const auto& ranks) {
+    return std::ranges::any_of(ranks, [&](int rank) { return host(rank) != host(ranks[0]); });
+  });
+}
+
 }  // namespace stretto

@@ -39,4 +39,7 @@ std::vector<int> ranks_by_host(const std::vector<std::string>& hosts);
 // REQUIRES: shape.ranks() == row.size().
 std::vector<std::vector<int>> groups_along(const MeshShape& shape, Axes axes, const std::vector<int>& row);
 
+// Whether ranks that differ on `axes` only are on different hosts. `hosts`: the name of each rank's host.
+bool spans_hosts(const MeshShape& shape, Axes axes, const std::vector<std::string>& hosts);
+
 }  // namespace stretto

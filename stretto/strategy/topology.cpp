@@ -57,6 +57,14 @@ MeshShape shape_of(const TopologyRequest& request, const std::vector<std::string
 
 }  // namespace
 
+std::string slow_topology(const Topology& topology, const std::vector<std::string>& hosts,
+                          const OptionLabels& labels) {
+  if (!spans_hosts(topology.shape, Axis::tp, hosts)) return "";
+  return fmt::format(
+      "{}the {} ranks with parts of one layer are on different hosts, so that each layer sends the states of all tokens over the network, twice forward and twice backward; start a multiple of {} ranks on each host",
+      labels.label("mesh.tp"), topology.shape.tp, topology.shape.tp);
+}
+
 Topology resolve(const TopologyRequest& request, const MeshShape& shape) {
   return {.shape = shape, .batch = resolve_batch(request.batch, shape.size(Axes::data), request.labels)};
 }

@@ -33,6 +33,10 @@ struct Topology {
 // because hosts differ in their number of ranks, and like resolve_batch().
 Topology resolve(const TopologyRequest& request, const std::vector<std::string>& hosts);
 
+// A warning about an arrangement that is slow on these hosts, as resolve() gets them; "": there is none.
+std::string slow_topology(const Topology& topology, const std::vector<std::string>& hosts,
+                          const OptionLabels& labels);
+
 // Like above, on a mesh that the program has arranged itself; `dp_shard` is not used.
 Topology resolve(const TopologyRequest& request, const MeshShape& shape);
 

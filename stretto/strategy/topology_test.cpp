@@ -168,6 +168,19 @@ TEST(Topology, RanksOfOneHostDivideLayers) {
   EXPECT_EQ(resolve({.tp = 2, .batch = {.global_batch_size = 12}}, equal_hosts(1, 6)).batch.batch_size, 4);
 }
 
+TEST(Topology, LayersOverHostsAreSlow) {
+  const auto warning = [](const TopologyRequest& request, const std::vector<std::string>& hosts) {
+    return slow_topology(resolve(request, hosts), hosts, request.labels);
+  };
+  EXPECT_EQ(warning({.tp = 2}, equal_hosts(2, 2)), "");
+  EXPECT_EQ(warning({.tp = 2}, {"a", "b", "a", "b"}), "") << "neighbours by host";
+  EXPECT_EQ(warning({}, equal_hosts(2, 1)), "");
+  for (const auto& hosts : {equal_hosts(2, 1), std::vector<std::string>{"a", "a", "a", "b"}}) {
+    EXPECT_THAT(warning({.tp = 2}, hosts),
+                ::testing::StartsWith("mesh.tp: the 2 ranks with parts of one layer are on different hosts"));
+  }
+}
+
 TEST(Topology, MeshesThatDoNotFitTheRanksAreRefused) {
   const auto refusal = [](const TopologyRequest& request, int ranks) {
     return [=] { resolve(request, equal_hosts(1, ranks)); };

@@ -81,5 +81,25 @@ TEST(Example, WholeProgramResumes) {
   EXPECT_TRUE(std::filesystem::exists(folder.path() / "through-best.pt"));
 }
 
+// Layers on 2 and 4 ranks train like whole ones, also in a last batch that is smaller, and a run continues on
+// any mesh.
+TEST(Example, DividedLayersTrainLikeWholeOnesAndResume) {
+  const TempFolder folder;
+  const auto run = [&](int ranks, int tp, int epochs, const char* name) {
+    const auto result =
+        shell(fmt::format("cd {} && {} launch -N {} --no-pin -- {}/lite_divided {} {} {}",
+                          folder.path().string(), STRETTO_PROGRAM, ranks, EXAMPLES, tp, epochs, name));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  const std::string whole = run(1, 1, 3, "");
+  EXPECT_THAT(whole, HasSubstr("epoch 3 | 403 of 403 right"));
+  for (const auto& [ranks, tp] : {std::pair(2, 2), {4, 2}, {4, 4}})
+    EXPECT_EQ(run(ranks, tp, 3, ""), whole) << tp;
+  const std::string parts =
+      run(4, 2, 1, "checkpoints") + run(2, 1, 2, "checkpoints") + run(2, 2, 3, "checkpoints");
+  EXPECT_EQ(parts, run(1, 1, 3, "alone"));
+}
+
 }  // namespace
 }  // namespace stretto

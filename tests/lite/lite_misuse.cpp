@@ -224,6 +224,35 @@ void torch_error(Lite& lite) {
   lite.backward(model->forward(at::ones({4, 2})).mean());
 }
 
+struct Divided : torch::nn::Module {
+  explicit Divided(Lite& lite) {
+    const nn::TensorParallel ranks = {&lite.tensor_parallel().group()};
+    up = register_module("up", std::make_shared<nn::ColumnLinear>(2, 4, ranks));
+    down = register_module("down", std::make_shared<nn::RowLinear>(4, 2, ranks));
+    nn::fill_parameters(*this, *nn::initial_values(*this, 1));
+  }
+  Tensor forward(const Tensor& x) const { return down->forward(up->forward(x)); }
+  std::shared_ptr<nn::ColumnLinear> up;
+  std::shared_ptr<nn::RowLinear> down;
+};
+
+void divided_by_torch(Lite& lite) {
+  auto model = std::make_shared<Divided>(lite);
+  lite.setup(model, torch::optim::SGD(model->parameters(), 0.1));
+}
+
+void divided_with_torch_dropout(Lite& lite) {
+  auto model = std::make_shared<Divided>(lite);
+  model->register_module("dropout", torch::nn::Dropout(0.5));
+  lite.setup(model, stretto::optim::sgd({.lr = 0.1}));
+}
+
+void parts_of_other_samples(Lite& lite) {
+  auto [model, optimizer] = lite.setup(std::make_shared<Divided>(lite), stretto::optim::sgd({.lr = 0.1}));
+  std::vector<Tensor> batches = {at::full({4, 2}, lite.global_rank(), at::kFloat)};
+  for (auto& batch : lite.setup(batches, Distribute::per_rank)) lite.backward(model->forward(batch).mean());
+}
+
 int run(int argc, char** argv) {
   const std::map<std::string, Case> cases = {{"setup_twice", setup_twice},
                                              {"backward_first", backward_first},
@@ -256,6 +285,9 @@ int run(int argc, char** argv) {
                                              {"models_of_different_sizes", models_of_different_sizes},
                                              {"groups_of_own_optimizer", groups_of_own_optimizer},
                                              {"torch_error", torch_error},
+                                             {"divided_by_torch", divided_by_torch},
+                                             {"divided_with_torch_dropout", divided_with_torch_dropout},
+                                             {"parts_of_other_samples", parts_of_other_samples},
                                              {"malformed_data", malformed_data},
                                              {"logs_into_a_closed_pipe", logs_into_a_closed_pipe}};
   LiteOptions options;
@@ -267,6 +299,7 @@ int run(int argc, char** argv) {
     if (parts[0] == "strategy") options.strategy = value;
     if (parts[0] == "precision") options.precision = value;
     if (parts[0] == "accelerator") options.accelerator = value;
+    if (parts[0] == "tp") options.tp = std::stoi(value);
     if (parts[0] == "num_nodes") options.num_nodes = std::stoi(value);
   }
   Lite lite(options);

@@ -181,6 +181,16 @@ INSTANTIATE_TEST_SUITE_P(
                "accelerator = \"tpu\" is not supported; supported: auto, cpu"},
         Misuse{"step_first 2 num_nodes=2", "num_nodes = 2, but this program was started without a launcher"},
         Misuse{"step_first -1", "devices = -1 is out of range"},
+        Misuse{"step_first 1 tp=0", "Lite: tp = 0 is out of range; expected 1 .. 4096"},
+        Misuse{"step_first 2 tp=3",
+               "Lite: tp: 2 ranks cannot be divided into groups of 3, the ranks of each layer; start a "
+               "multiple of 3 ranks (-N), or change tp"},
+        Misuse{"step_first 2 tp=2",
+               "setup: no parameter of the model is divided among the 2 ranks of Lite's tp"},
+        Misuse{"divided_by_torch 2 tp=2", "setup: torch's optimizers do not know that the layers"},
+        Misuse{"divided_with_torch_dropout 2 tp=2", "setup: torch::nn::Dropout draws from a generator per"},
+        Misuse{"parts_of_other_samples 2 tp=2",
+               "loader 0: the first batch at position 1 of tp differs from that at position 0"},
         Misuse{
             "loaders_of_different_lengths 2",
             "rank 1 is at the end of loader 0 after 4 batches; a loader must yield the same number of batches"},

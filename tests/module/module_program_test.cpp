@@ -59,7 +59,7 @@ TEST_F(ModuleProgram, DividedLayersTakeTheStepsOfWholeOnes) {
     const auto divided = train_divided("divided", ranks, fmt::format("resume=false {}", settings));
     ASSERT_EQ(divided.size(), whole.size());
     for (size_t i = 0; i < whole.size(); ++i) {
-      for (const char* name : {"loss", "grad_norm", "eval_accuracy"}) {
+      for (const char* name : {"loss", "grad_norm", "active", "eval_accuracy"}) {
         if (!whole[i].contains(name)) continue;
         EXPECT_NEAR(divided[i].at(name).get<double>(), whole[i][name].get<double>(), 1e-9)
             << name << " " << i;

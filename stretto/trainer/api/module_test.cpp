@@ -186,8 +186,8 @@ TEST_F(SeamTest, SourcesThatDoNotFitAreRefused) {
 struct Placed : Regression {
   explicit Placed(const Mesh& mesh) : mesh(mesh) {}
   Loss training_step(const Batch& batch, StepContext& context) override {
-    EXPECT_EQ(context.data_parallel_rank(), mesh.position(Axes::data));
-    EXPECT_EQ(context.data_parallel_size(), mesh.size(Axes::data));
+    EXPECT_EQ(context.data_parallel().rank(), mesh.position(Axes::data));
+    EXPECT_EQ(context.data_parallel().size(), mesh.size(Axes::data));
     return Regression::training_step(batch, context);
   }
   const Mesh& mesh;
@@ -265,7 +265,8 @@ struct NanGradientOnRank1 : Regression {
   Loss training_step(const Batch& batch, StepContext& context) override {
     Loss loss = Regression::training_step(batch, context);
     const Tensor zero = net->parameters().front() * 0;
-    if (context.data_parallel_rank() == 1 && context.step == 2) loss.sum = loss.sum + zero.abs().sqrt().sum();
+    if (context.data_parallel().rank() == 1 && context.step == 2)
+      loss.sum = loss.sum + zero.abs().sqrt().sum();
     return loss;
   }
 };
@@ -455,8 +456,9 @@ TEST_F(SeamTest, TheModuleMakesTheBatches) { EXPECT_EQ(fit<Collating>(2).steps, 
 
 struct Collective : Regression {
   Loss training_step(const Batch& batch, StepContext& context) override {
-    const double samples = context.all_reduce(at::tensor({static_cast<double>(batch.count)})).item<double>();
-    EXPECT_EQ(samples, context.data_parallel_size() == 1 ? batch.count : 10);
+    const double samples =
+        context.data_parallel().all_reduce(at::tensor({static_cast<double>(batch.count)})).item<double>();
+    EXPECT_EQ(samples, context.data_parallel().size() == 1 ? batch.count : 10);
     return Regression::training_step(batch, context);
   }
 };

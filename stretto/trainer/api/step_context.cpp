@@ -2,26 +2,17 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/known_values.h"
-#include "stretto/comm/mesh.h"
 #include "stretto/trainer/records/logged_values.h"
 
 namespace stretto {
 
-int StepContext::data_parallel_rank() const { return mesh_.position(Axes::data); }
-
-int StepContext::data_parallel_size() const { return mesh_.size(Axes::data); }
-
-Group& StepContext::data_parallel_group() const {
-  if (all_ranks_step_) return mesh_.group(Axes::data);
-  throw ConfigError(
-      "{}: a batch has too few samples for {} ranks, so some ranks do not run this step, and a collective in it would hang; use larger batches, and a number of samples that leaves no small batch at the end",
-      forward.training ? fmt::format("step {}", step + 1) : "evaluation", data_parallel_size());
-}
-
-Tensor StepContext::all_reduce(const Tensor& tensor) const {
-  Tensor sum = tensor.detach().clone(at::MemoryFormat::Contiguous);
-  data_parallel_group().all_reduce(sum).wait();
-  return sum;
+AxisRanks StepContext::data_parallel() const {
+  if (all_ranks_step_) return mesh_.data_parallel();
+  return AxisRanks(
+      mesh_.group(Axes::data),
+      fmt::format(
+          "{}: a batch has too few samples for {} ranks, so some ranks do not run this step, and a collective in it would hang; use larger batches, and a number of samples that leaves no small batch at the end",
+          forward.training ? fmt::format("step {}", step + 1) : "evaluation", mesh_.size(Axes::data)));
 }
 
 ManualOptimization& StepContext::manual() const {

@@ -4,12 +4,10 @@
 #include <optional>
 #include <string>
 
+#include "stretto/comm/mesh.h"
 #include "stretto/nn/packed.h"
 
 namespace stretto {
-
-class Group;
-class Mesh;
 
 class ManualOptimization;
 namespace trainer {
@@ -44,18 +42,12 @@ class StepContext {
   // In an evaluation of samples that Trainer::add_validation() named: this name; else empty.
   std::string validation_set = {};
 
-  // This rank in the group of ranks among which the global batch is divided (Axes::data), and the size of
-  // that group.
-  int data_parallel_rank() const;
-  int data_parallel_size() const;
+  // The ranks among which the global batch is divided (Axes::data). Collectives throw ConfigError if a rank
+  // has no samples (a batch smaller than the number of ranks) and does not run the step.
+  AxisRanks data_parallel() const;
 
-  // The group of these ranks, for collectives inside a step. Every rank must make the same calls: throws
-  // ConfigError if a rank has no samples (a batch smaller than the number of ranks) and does not run the
-  // step.
-  Group& data_parallel_group() const;
-
-  // The sum of `tensor` over these ranks: a new tensor of the same shape, detached from the graph.
-  Tensor all_reduce(const Tensor& tensor) const;
+  // The ranks among which layers are divided (Axis::tp), which have the same samples.
+  AxisRanks tensor_parallel() const { return mesh_.tensor_parallel(); }
 
   // Logs a value of this rank's batch under `name`. Trackers receive its mean over ranks and over the steps
   // since the last record, weighted by the number of samples in the batch, or its sum; and its mean or sum

@@ -37,14 +37,6 @@ Input describe_samples(const std::string& name, const data::Dataset* dataset) {
   return {name, fmt::format("{} samples, contents {}", dataset->size(), dataset->fingerprint())};
 }
 
-// Whether ranks along the axis tp are on different hosts.
-bool divides_over_hosts(const MeshShape& shape, const std::vector<std::string>& hosts) {
-  for (const std::vector<int>& ranks : groups_along(shape, Axis::tp, ranks_by_host(hosts)))
-    for (const int rank : ranks)
-      if (hosts[static_cast<size_t>(rank)] != hosts[static_cast<size_t>(ranks[0])]) return true;
-  return false;
-}
-
 }  // namespace
 
 Mesh make_mesh(const Recipe& recipe, Group& world) {
@@ -53,11 +45,8 @@ Mesh make_mesh(const Recipe& recipe, Group& world) {
     request = {.batch = {.batch_size = recipe.training.batch_size}, .labels = request.labels};
   const std::vector<std::string> hosts = world.all_gather_bytes(world.host());
   const Topology topology = resolve(request, hosts);
-  if (divides_over_hosts(topology.shape, hosts) && world.rank() == 0) {
-    log::warning(
-        "{}: {} ranks with parts of one layer are on different hosts, which exchange all activations in each layer; start a multiple of {} ranks on each host",
-        recipe.origins.label("training.mesh.tp"), topology.shape.tp, topology.shape.tp);
-  }
+  const std::string slow = slow_topology(topology, hosts, request.labels);
+  if (!slow.empty() && world.rank() == 0) log::warning("{}", slow);
   return Mesh(world, topology.shape, topology.batch);
 }
 

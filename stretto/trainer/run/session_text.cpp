@@ -26,9 +26,7 @@ std::string Session::describe_order() const {
 
 std::string Session::describe_mesh() const {
   if (!engine.facts().is_divided) return "";
-  return fmt::format(
-      "mesh       dp {} x tp {}: each layer is divided among {} ranks, which communicate by {}\n",
-      mesh.size(Axes::data), mesh.size(Axis::tp), mesh.size(Axis::tp), mesh.group(Axis::tp).transport());
+  return fmt::format("mesh       {}\n", mesh.describe());
 }
 
 std::string Session::describe() {
