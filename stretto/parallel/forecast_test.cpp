@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "stretto/comm/rank_threads.h"
+#include "stretto/nn/initial_values.h"
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
+#include "stretto/nn/tensor_parallel.h"
 #include "stretto/optim/optimizers.h"
 #include "stretto/parallel/engine.h"
 #include "stretto/parallel/mesh_fixture.h"
@@ -49,6 +51,33 @@ INSTANTIATE_TEST_SUITE_P(Strategies, Forecasts,
                          ::testing::Combine(::testing::Values("ddp", "zero1", "zero2", "fsdp"),
                                             ::testing::Values("fp32", "bf16", "fp64"),
                                             ::testing::Values(1, 2, 3), ::testing::Bool()));
+
+// Layers that are divided among ranks: a rank has its parts, and shards them over the data ranks.
+TEST(Forecast, EqualsTheReportsOfEnginesOfParts) {
+  struct Parts : torch::nn::Module {
+    explicit Parts(const nn::TensorParallel& ranks) {
+      for (int i = 0; i < 3; ++i) {
+        register_module(fmt::format("up{}", i), std::make_shared<nn::ColumnLinear>(24, 64, ranks));
+        register_module(fmt::format("down{}", i), std::make_shared<nn::RowLinear>(64, 24, ranks));
+      }
+    }
+  };
+  for (const char* strategy : {"ddp", "zero1"}) {
+    comm::run_rank_threads(4, [&](Group& group) {
+      const Mesh mesh(group, resolve({.strategy = strategy, .tp = 2}, equal_hosts(1, 4)).shape);
+      Parts net({&mesh.group(Axis::tp)});
+      nn::fill_parameters(net, *nn::initial_values(net, 1));
+      const auto unbound = optim::adamw({});
+      const ModelSizes sizes = sizes_of(collect_tensors(net), Precision::bf16, *unbound);
+      const Engine engine(net, mesh, {.strategy = strategy, .precision = Precision::bf16}, optim::adamw({}));
+      const EngineMemory expected = engine.facts().memory;
+      const MemoryForecast found = forecast_memory(sizes, find_sharding(strategy), Precision::bf16,
+                                                   {.ranks = 4, .ranks_per_host = 4, .tp = 2});
+      EXPECT_NEAR(found.parameters.total(), expected.total(), 512) << strategy;
+      EXPECT_NEAR(found.parameters.optimizer, expected.optimizer, 512) << strategy;
+    });
+  }
+}
 
 TEST(Forecast, EachRowShardsMoreThanThePreviousOne) {
   Stack net;

@@ -39,10 +39,11 @@ ElementBytes bytes_of(Precision precision) {
 
 ShardGroup shard_group(const Sharding& row, const JobShape& job) {
   if (row.optimizer == Held::replicated) return {};
-  const int ranks = !row.hybrid           ? job.ranks
-                    : job.shard_ranks > 0 ? std::min(job.ranks, job.shard_ranks)
-                                          : std::min(job.ranks, job.ranks_per_host);
-  return {.ranks = ranks, .on_one_host = ranks <= job.ranks_per_host, .has_copies = ranks < job.ranks};
+  const int all = job.data_ranks(), here = job.data_ranks_per_host();
+  const int ranks = !row.hybrid           ? all
+                    : job.shard_ranks > 0 ? std::min(all, job.shard_ranks)
+                                          : std::min(all, here);
+  return {.ranks = ranks, .on_one_host = ranks <= here, .has_copies = ranks < all};
 }
 
 MemoryForecast forecast_memory(const ModelSizes& sizes, const Sharding& row, Precision precision,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct EngineMemory {
   int64_t total() const { return master + gradients + compute + optimizer + average; }
 };
 
-// The sizes that determine the memory of a model's trainable parameters.
+// The sizes that determine the memory of a model's trainable parameters; of a rank's parts of them if layers
+// are divided among ranks.
 struct ModelSizes {
   std::vector<int64_t> units;   // the number of elements of each unit in the arena, in order
   int64_t tables = 0;           // elements of sparse tables among these, which are reduced by rows
@@ -40,9 +42,13 @@ struct ModelSizes {
 struct JobShape {
   int ranks = 1;
   int ranks_per_host = 1;
-  int shard_ranks = 0;            // ranks that hold one copy under a hybrid strategy; 0: those of a host
+  int shard_ranks = 0;            // data ranks that hold one copy under a hybrid strategy; 0: those of a host
   bool shared_parameters = true;  // EngineOptions::shared_parameters
+  int tp = 1;                     // neighbouring ranks among which each layer is divided
   int hosts() const { return (ranks + ranks_per_host - 1) / ranks_per_host; }
+  // Ranks, or groups of tp ranks, that train on different samples.
+  int data_ranks() const { return std::max(1, ranks / tp); }
+  int data_ranks_per_host() const { return std::max(1, ranks_per_host / tp); }
 };
 
 // The ranks among which a strategy shards.

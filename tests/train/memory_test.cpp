@@ -111,36 +111,79 @@ TEST(Memory, FsdpTrainsModelsThatDoNotFitOnARank) {
       limit);
 }
 
-// The model has a word embedding table of 59 MiB, of which the data use a few rows. Under ddp, the other rows
-// need no memory for gradients and moments.
-TEST(Memory, IsWhatThePlannerPredicts) {
+// A rank of tp has its part of the weights and gradients, from the construction of the model to its last
+// save, also of a model in a folder, whose weights it converts. One rank has twice the model.
+TEST(Memory, LayersThatAreDividedTrainModelsThatDoNotFitOnARank) {
   if (!measures()) GTEST_SKIP() << "memory cannot be measured here";
   const Workspace workspace;
+  const std::string tiny = workspace.read("model/config.json");
+  const std::string written = workspace.path("new/model"), half = workspace.path("half");
+  for (const auto& [ranks, limit, read] : {std::tuple(2, 1.3, written), {4, 0.8, half}}) {
+    const std::string tp = fmt::format("optimizer.type=SGD training.mesh.tp={} resume=false ", ranks);
+    workspace.write("model/config.json", tiny);
+    const Peaks base = peaks_of(short_run(workspace, "base", tp, ranks));
+    workspace.write("model/config.json", deep_config);
+    const auto above = [&](const std::string& run, const std::string& more) {
+      return peaks_above(base, short_run(workspace, run, tp + more, ranks)).rank / model_mib;
+    };
+    EXPECT_LT(above("new", "checkpoint.every=6"), limit) << ranks;
+    const ShellResult converted =
+        shell(fmt::format("rm -rf {2}; {0} convert {1} {2} --dtype float16", STRETTO_PROGRAM, written, half));
+    ASSERT_EQ(converted.exit_code, 0) << converted.err;
+    EXPECT_LT(above("read", "model.config=null model.path=" + read), limit) << ranks << " " << read;
+    EXPECT_TRUE(workspace.has("read/model/model.safetensors"));
+  }
+}
+
+// Expects that `stretto plan` predicts the memory of all ranks of a run with these settings.
+void expect_planned(const Workspace& workspace, const std::string& strategy, int ranks,
+                    const std::string& more) {
+  const std::string settings = fmt::format("training.strategy={} {}", strategy, more);
+  const double measured = peaks_of(short_run(workspace, "run", settings + " resume=false", ranks)).sum;
+  std::string command = short_run(workspace, "run", settings, ranks);
+  command.replace(command.find(" train "), 7, " plan ");
+  const ShellResult json = shell(command + " --steps 3 --json");
+  ASSERT_EQ(json.exit_code, 0) << json.err;
+  const auto plan = nlohmann::json::parse(json.out);
+  for (const auto& row : plan.at("strategies")) {
+    if (row.at("strategy") != strategy) continue;
+    EXPECT_NEAR(row.at("bytes_per_host").get<double>() / (1 << 20), measured, 0.1 * measured) << settings;
+    return;
+  }
+  ADD_FAILURE() << strategy << " is not in the plan";
+}
+
+// Writes the configuration of a model that has a word embedding table of 59 MiB, of which the data use a few
+// rows.
+void write_wide_table(const Workspace& workspace) {
   std::string config = deep_config;
   config.replace(config.find("64"), 2, "60000");
   workspace.write("model/config.json", config);
-  const auto predicted = [&](const std::string& strategy, const std::string& command) {
-    const ShellResult json = shell(command + " --steps 3 --json");
-    EXPECT_EQ(json.exit_code, 0) << json.err;
-    const auto plan = nlohmann::json::parse(json.out);
-    for (const auto& row : plan.at("strategies"))
-      if (row.at("strategy") == strategy) return row.at("bytes_per_host").get<double>() / (1 << 20);
-    ADD_FAILURE() << strategy << " is not in the plan";
-    return 0.0;
-  };
+}
+
+// Under ddp, the rows without data need no memory for gradients and moments.
+TEST(Memory, IsWhatThePlannerPredicts) {
+  if (!measures()) GTEST_SKIP() << "memory cannot be measured here";
+  const Workspace workspace;
+  write_wide_table(workspace);
   const std::string hybrid = "training.dp_shard=2";
   for (const auto& [strategy, ranks, more] : {std::tuple{"ddp", 2, std::string()},
                                               {"zero1", 2, ""},
                                               {"zero2", 2, ""},
                                               {"fsdp", 2, ""},
                                               {"fsdp", 2, "training.shared_parameters=off"},
-                                              {"hsdp", 4, hybrid}}) {
-    const std::string settings = fmt::format("training.strategy={} {}", strategy, more);
-    const double measured = peaks_of(short_run(workspace, "run", settings + " resume=false", ranks)).sum;
-    std::string plan = short_run(workspace, "run", settings, ranks);
-    plan.replace(plan.find(" train "), 7, " plan ");
-    EXPECT_NEAR(predicted(strategy, plan), measured, 0.1 * measured) << settings;
-  }
+                                              {"hsdp", 4, hybrid}})
+    expect_planned(workspace, strategy, ranks, more);
+}
+
+// A rank has its part of each layer, and all rows of its part of the table.
+TEST(Memory, IsWhatThePlannerPredictsOfAMesh) {
+  if (!measures()) GTEST_SKIP() << "memory cannot be measured here";
+  const Workspace workspace;
+  write_wide_table(workspace);
+  expect_planned(workspace, "ddp", 2, "training.mesh.tp=2");
+  expect_planned(workspace, "ddp", 4, "training.mesh.tp=2");
+  expect_planned(workspace, "zero1", 4, "training.mesh.tp=2");
 }
 
 // AdamW's moments are twice the model.

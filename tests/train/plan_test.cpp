@@ -34,6 +34,47 @@ TEST(Plan, ComparesTheStrategiesWithoutTouchingTheRun) {
                                HasSubstr("does not fit"), HasSubstr("No strategy fits")));
 }
 
+// A model whose largest activations are those of its inner columns, which ranks can divide.
+TEST(Plan, ProposesTheMeshThatFitsIntoMemory) {
+  const Workspace workspace;
+  workspace.write("model/config.json", R"({"model_type": "bert", "vocab_size": 33, "hidden_size": 64,
+    "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 8192, "max_position_embeddings": 32})");
+  const std::string settings =
+      "training.epochs=20 training.global_batch_size=null training.batch_size=32 training.precision=fp32";
+  const std::string command = workspace.command("plan", 2, settings);
+  const auto plan = [&](const std::string& more) {
+    const ShellResult result = shell(command + " --steps 3 --json " + more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return nlohmann::json::parse(result.out);
+  };
+  const auto least = [](const nlohmann::json& plan) {
+    double bytes = 1e18;
+    for (const auto& row : plan.at("strategies"))
+      bytes = std::min(bytes, row.at("bytes_per_host").get<double>());
+    return bytes;
+  };
+  const nlohmann::json whole = plan(""), divided = plan("--tp 2");
+  EXPECT_EQ(whole.at("best_mesh"), nlohmann::json({{"tp", 1}, {"dp", 2}}));
+  EXPECT_EQ(divided.at("best_mesh"), nlohmann::json({{"tp", 2}, {"dp", 1}}));
+  EXPECT_NEAR(divided.at("trainable_parameters").get<double>(),
+              whole.at("trainable_parameters").get<double>(), 2000)
+      << "padding";
+  EXPECT_NEAR(divided.at("strategies").at(0).at("optimizer").get<double>(),
+              whole.at("strategies").at(0).at("optimizer").get<double>() / 2, 0.1e6)
+      << "biases and norms are whole";
+  ASSERT_LT(least(divided), 0.85 * least(whole));
+  const double between = (least(divided) + least(whole)) / 2 / (1 << 30);
+  const ShellResult table = shell(fmt::format("{} --steps 3 --memory {:.4f}", command, between));
+  ASSERT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_THAT(table.out, AllOf(ContainsRegex("fsdp +[0-9.]+ [KMG]iB.*does not fit"),
+                               ContainsRegex("tp 2 +[0-9.]+ [KMG]iB.*<- recommended"),
+                               HasSubstr("divides each layer among 2 ranks: --tp 2 --strategy")));
+  // Heads that ranks cannot divide are no proposal.
+  const ShellResult none = shell(workspace.command("plan", 3, settings) + " --steps 3 --memory 0.001");
+  ASSERT_EQ(none.exit_code, 0) << none.err;
+  EXPECT_THAT(none.out, AllOf(HasSubstr("No strategy fits"), Not(HasSubstr("tp "))));
+}
+
 TEST(Plan, AnOutputThatCannotBeWrittenIsAnError) {
   const Workspace workspace;
   const ShellResult result =

@@ -5,11 +5,9 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
-#include "stretto/config/model_json.h"
 #include "stretto/config/task_kind.h"
-#include "stretto/model_config/heads.h"
-#include "stretto/model_config/outline.h"
 #include "stretto/optim_config/optimizer_registry.h"
+#include "stretto/programs/arguments/recipe_outline.h"
 
 namespace stretto::arguments {
 namespace {
@@ -21,18 +19,6 @@ double file_bytes(const std::optional<std::filesystem::path>& path) {
   std::error_code error;
   const auto size = path ? std::filesystem::file_size(*path, error) : 0;
   return path && !error ? static_cast<double>(size) : 0;
-}
-
-// The model of a bundled family; nullopt if config.json does not describe one with the task's head.
-std::optional<ModelOutline> outline_of(const Recipe& recipe) {
-  if (!recipe.model.path && !recipe.model.config) return std::nullopt;
-  const std::string head = task_kind(recipe).head;
-  try {
-    const ModelJson model = read_model_json(recipe.model);
-    return stretto::outline_of(model.json, model.name, head.empty() ? heads::hidden_states : head);
-  } catch (const Error&) {  // the ranks report it
-    return std::nullopt;
-  }
 }
 
 ModelSizes sizes_of(const ModelOutline& model, const Recipe& recipe) {
@@ -58,7 +44,7 @@ double model_bytes(const Recipe& recipe, Verb verb, const JobShape& job) {
   const int64_t frozen = (model->elements() - model->trainable_elements()) *
                          (element.compute > 0 ? element.compute : element.master);
   JobShape shape = job;
-  shape.ranks = std::max<int>(1, static_cast<int>(job.ranks / recipe.training.mesh.tp));
+  shape.tp = static_cast<int>(recipe.training.mesh.tp);
   shape.shard_ranks = static_cast<int>(recipe.training.dp_shard.value_or(0));
   shape.shared_parameters = recipe.training.shared_parameters == SharedParameters::automatic;
   const MemoryForecast forecast = forecast_memory(

@@ -16,12 +16,12 @@ struct PlanArguments {
   bool json = false;
 };
 
-// The file to which the rank writes the output of `stretto plan`.
+// The file to which the first rank writes, as JSON, what it has measured and the rows of the strategies.
 inline std::filesystem::path plan_file(const Recipe& recipe) { return recipe.output / "plan" / "report"; }
 
 inline void add_plan_arguments(CLI::App& verb, PlanArguments& arguments) {
   add_recipe_arguments(verb, arguments.recipe);
-  verb.add_option("--steps", arguments.steps, "Steps to measure on one rank (default: 6)")
+  verb.add_option("--steps", arguments.steps, "Steps to measure (default: 6)")
       ->type_name("N")
       ->check(whole_number_from(2, 1000));
   verb.add_option("--memory", arguments.memory_gib, "GiB of memory per host (default: what this host has)")

@@ -5,48 +5,96 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/log.h"
+#include "stretto/base/strings.h"
+#include "stretto/cluster/machine/memory.h"
+#include "stretto/config/task_kind.h"
 #include "stretto/config/topology_request.h"
 #include "stretto/launch/launch.h"
+#include "stretto/programs/arguments/memory_need.h"
 #include "stretto/programs/arguments/plan_arguments.h"
 #include "stretto/programs/arguments/recipe_handover.h"
+#include "stretto/programs/arguments/recipe_outline.h"
+#include "stretto/programs/stretto/plan_report.h"
 #include "stretto/programs/stretto/rank_program.h"
 #include "stretto/programs/stretto/verbs.h"
 
 namespace stretto::cli {
 namespace {
 
-// Measures on one rank; the arguments describe the planned job.
+// The recipe on the meshes to plan with: the recipe's own if it names one, else whole layers and, for the
+// case that these do not fit into memory, layers that are divided among ranks of a host.
+std::vector<Recipe> recipes_by_mesh(const Recipe& recipe, const std::vector<std::string>& hosts) {
+  std::vector<Recipe> recipes = {recipe};
+  const auto model = arguments::outline_of(recipe);
+  const bool freezes = !recipe.parameters.freeze.empty();  // frozen parameters are whole
+  if (recipe.origins.given("training.mesh.tp") || !model || !task_kind(recipe).divides_models || freezes)
+    return recipes;
+  const auto ranks_per_host = static_cast<int>(std::ranges::count(hosts, hosts[0]));
+  for (int tp = 2; tp <= ranks_per_host; ++tp) {
+    if (ranks_per_host % tp != 0 || !model->divides_among(tp)) continue;
+    Recipe divided = recipe;
+    divided.training.mesh.tp = tp;
+    divided.training.strategy = "ddp";
+    divided.training.dp_shard.reset();
+    try {
+      resolve(topology_request(divided), hosts);
+      recipes.push_back(std::move(divided));
+    } catch (const ConfigError&) {  // the recipe's batch or mesh.dp does not fit this mesh
+    }
+  }
+  return recipes;
+}
+
+// Whether this machine has the memory to measure the ranks with the parts of each layer.
+bool can_measure(const Recipe& recipe, double available) {
+  const auto tp = static_cast<int>(recipe.training.mesh.tp);
+  const JobShape job = {.ranks = tp, .ranks_per_host = tp, .tp = tp};
+  return tp * arguments::memory_per_rank(recipe, Verb::train, job) <= available;
+}
+
+// Measures on one data rank; the arguments describe the planned job.
 int plan(arguments::PlanArguments& arguments) {
   arguments::apply_foreign_launch(arguments.recipe);
   const Recipe recipe = arguments::load_checked(arguments.recipe, Verb::train);
-  if (recipe.training.mesh.tp > 1) {
-    throw ConfigError("{}: plan measures whole models, on one rank; remove this, or profile the run instead",
-                      recipe.origins.label("training.mesh.tp"));
-  }
   launch::LaunchOptions options{
       .command = rank_command(), .log_folder = recipe.output / "plan", .own_program = true};
   arguments::LaunchArguments measuring = arguments.recipe.launch;
   const int hosts = std::max(1, std::exchange(measuring.hosts, {}).nodes);
   arguments::apply(measuring, options);
   const int planned = options.ranks == 0 ? launch::default_ranks() : options.ranks;
-  resolve(topology_request(recipe), equal_hosts(hosts, planned));
-  options.ranks = 1;
-  options.pin = false;  // the rank sees all cores
-  const arguments::RecipeHandover handover(arguments.recipe, recipe);
-  options.environment = handover.environment();
+  const std::vector<std::string> hosts_of_ranks = equal_hosts(hosts, planned);
+  resolve(topology_request(recipe), hosts_of_ranks);
+  options.pin = false;  // a rank sees all cores
   make_folders(options.log_folder);
-  std::filesystem::remove(arguments::plan_file(recipe));
-  const int code = launch::run(options);
-  if (code != 0 || !std::filesystem::exists(arguments::plan_file(recipe))) return code;  // or interrupted
-  std::cout << read_file(arguments::plan_file(recipe));
+  const double available = machine::available_memory();
+  const std::vector<Recipe> recipes = recipes_by_mesh(recipe, hosts_of_ranks);
+  PlanReport report;
+  for (const Recipe& on_mesh : recipes) {
+    if (&on_mesh != &recipes.back() && !can_measure(on_mesh, available)) {
+      log::info("tp {} is not measured: this machine has {} of memory, and needs more",
+                on_mesh.training.mesh.tp, human_bytes(available));
+      continue;
+    }
+    const arguments::RecipeHandover handover(arguments.recipe, on_mesh);
+    options.environment = handover.environment();
+    options.ranks = static_cast<int>(on_mesh.training.mesh.tp);
+    std::filesystem::remove(arguments::plan_file(recipe));
+    const int code = launch::run(options);
+    if (code != 0 || !std::filesystem::exists(arguments::plan_file(recipe))) return code;  // or interrupted
+    report.add(nlohmann::ordered_json::parse(read_file(arguments::plan_file(recipe))));
+    if (report.best() != nullptr) break;
+  }
+  std::cout << (arguments.json ? report.json().dump(2) + "\n" : report.text(recipe.training.strategy));
   remove_folder(options.log_folder);
-  return code;
+  return 0;
 }
 
 }  // namespace
 
 void add_plan(CLI::App& app, int& exit_code) {
-  CLI::App* verb = app.add_subcommand("plan", "Predict memory and step time of a recipe under each strategy");
+  CLI::App* verb = app.add_subcommand(
+      "plan", "Predict memory and step time of a recipe under each strategy and, where none fits, mesh");
   auto arguments = std::make_shared<arguments::PlanArguments>();
   arguments::add_plan_arguments(*verb, *arguments);
   verb->callback([arguments, &exit_code] { exit_code = plan(*arguments); });

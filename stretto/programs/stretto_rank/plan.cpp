@@ -10,7 +10,6 @@
 #include "stretto/base/clock.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
-#include "stretto/base/strings.h"
 #include "stretto/cluster/machine/machine.h"
 #include "stretto/config/topology_request.h"
 #include "stretto/data/global_batches.h"
@@ -25,21 +24,29 @@
 namespace stretto::rank {
 namespace {
 
-// Bytes of this process's memory that are not backed by a file.
-int64_t memory_in_use() {
-  std::ifstream status("/proc/self/status");
+// Bytes in a file of /proc/self behind the two words.
+int64_t bytes_in(const char* file, const char* own, const char* shared) {
+  std::ifstream lines(fmt::format("/proc/self/{}", file));
   int64_t kib = 0, sum = 0;
-  for (std::string word; status >> word;) {
-    if ((word == "RssAnon:" || word == "RssShmem:") && status >> kib) sum += kib * 1024;
+  for (std::string word; lines >> word;) {
+    if ((word == own || word == shared) && lines >> kib) sum += kib * 1024;
   }
   return sum;
 }
 
-// The measurements of a recipe on one rank, which do not depend on the strategy.
+// Bytes of this process's memory that are not backed by a file. What processes share is divided among them,
+// where the system measures that.
+int64_t memory_in_use() {
+  const int64_t divided = bytes_in("smaps_rollup", "Pss_Anon:", "Pss_Shmem:");
+  return divided > 0 ? divided : bytes_in("status", "RssAnon:", "RssShmem:");
+}
+
+// The measurements of a recipe on the ranks with the parts of one layer, which do not depend on the strategy.
 struct Measured {
-  ModelSizes sizes;
+  ModelSizes sizes;         // of the first rank, which has the largest parts
+  int64_t parameters = 0;   // that are trained, of whole tensors
   double step_seconds = 0;  // median, without the first step
-  int64_t other_bytes = 0;  // of frozen parameters, activations, libraries and their work memory
+  int64_t other_bytes = 0;  // per rank: frozen parameters, activations, libraries and their work memory
 };
 
 class Measurement : public Callback {
@@ -60,7 +67,10 @@ class Measurement : public Callback {
     sizes.optimizer_in_files = training.offload_optimizer.has_value();
     sizes.parameters_in_files = training.offload_parameters.has_value();
     sizes.keeps_average = recipe_.ema.decay.has_value();
-    if (training.deterministic) sizes.tables = sizes.reached = 0;  // whole gradients are summed
+    // Whole gradients are summed.
+    if (training.deterministic || training.mesh.tp > 1) sizes.tables = sizes.reached = 0;
+    measured_.parameters = sizes.elements();
+    if (training.mesh.tp > 1) measured_.parameters = elements_of(tensors);
     rows_.emplace(tensors.trainable, bytes_of(training.precision).master);
   }
   void step_end(FitContext&, const StepReport& report) override {
@@ -74,13 +84,21 @@ class Measurement : public Callback {
     if (sizes.tables > 0) sizes.reached = rows_->elements();
     const int64_t parameters =
         forecast_memory(sizes, find_sharding("ddp"), recipe_.training.precision, {}).total();
-    measured_.other_bytes = std::max<int64_t>(0, peak_ - parameters);
+    const Tensor others = context.mesh.tensor_parallel().all_reduce(
+        at::scalar_tensor(std::max<int64_t>(0, peak_ - parameters), at::kLong));
+    measured_.other_bytes = others.item<int64_t>() / context.mesh.size(Axis::tp);
     if (sizes.tables > 0) sizes.reached = reached_by_job(context.samples);
     rows_.reset();
   }
   const Measured& measured() const { return measured_; }
 
  private:
+  static int64_t elements_of(const parallel::ModuleTensors& tensors) {
+    int64_t sum = 0;
+    for (const parallel::NamedParameter& parameter : tensors.trainable)
+      sum += count_elements(parameter.layout.global);
+    return sum;
+  }
   // Returns the samples of the planned job's first epoch, up to its last step. A job over more samples than
   // can be examined is assumed to reach all rows.
   int64_t reached_by_job(const data::Dataset& dataset) const {
@@ -124,11 +142,12 @@ double copy_rate(int threads) {
   return best;
 }
 
-// Returns the recipe for one rank with the micro-batch of a rank of the planned job.
+// Returns the recipe for one data rank with the micro-batch of a data rank of the planned job.
 Recipe of_one_rank(Recipe recipe, const BatchPlan& plan) {
   TrainingConfig& training = recipe.training;
   training.strategy = "ddp";
   training.dp_shard.reset();
+  training.mesh.dp = "auto";
   training.global_batch_size.reset();
   if (!training.max_tokens) training.batch_size = plan.batch_size;
   training.grad_accumulation_steps = plan.grad_accumulation_steps;
@@ -143,18 +162,34 @@ struct Row {
   bool fits = false;
 };
 
-std::vector<Row> forecast_rows(const Measured& measured, const TrainingConfig& training, const JobShape& job,
+// Whether the job can use a strategy on the recipe's mesh.
+bool can_use(const Sharding& row, const Recipe& recipe, const JobShape& job) {
+  if (job.tp == 1) return true;
+  TopologyRequest request = topology_request(recipe);
+  request.strategy = row.name;
+  try {
+    resolve(request, equal_hosts(job.hosts(), job.ranks_per_host));
+    return true;
+  } catch (const ConfigError&) {
+    return false;
+  }
+}
+
+std::vector<Row> forecast_rows(const Measured& measured, const Recipe& recipe, const JobShape& job,
                                const parallel::HardwareRates& rates, double memory) {
+  const TrainingConfig& training = recipe.training;
   const Precision precision = training.precision;
-  // The measured step includes the optimizer step on one rank.
+  // The measured step includes the optimizer step on one data rank.
+  const JobShape one = {.ranks = job.tp, .ranks_per_host = job.tp, .tp = job.tp};
   const double compute =
       std::max(0.0, measured.step_seconds -
-                        forecast_step(measured.sizes, find_sharding("ddp"), precision, {}, 0, rates).memory);
+                        forecast_step(measured.sizes, find_sharding("ddp"), precision, one, 0, rates).memory);
   std::vector<Row> rows;
   for (Sharding row : shardings()) {
     row.reshard_after_forward = training.reshard_after_forward;
     if (training.deterministic) row.gradients = Held::replicated;  // EngineOptions::fixed_order
     if (row.hybrid && job.hosts() == 1 && row.name != training.strategy) continue;  // fsdp
+    if (!can_use(row, recipe, job)) continue;
     if (row.optimizer == Held::sharded && !measured.sizes.can_shard) continue;
     Row result = {.strategy = row.name,
                   .memory = forecast_memory(measured.sizes, row, precision, job),
@@ -167,23 +202,11 @@ std::vector<Row> forecast_rows(const Measured& measured, const TrainingConfig& t
   return rows;
 }
 
-// The row with the least memory among those that fit and are at most 2 % slower than the fastest.
-const Row* best_of(const std::vector<Row>& rows) {
-  const Row* best = nullptr;
-  for (const Row& row : rows) {
-    if (row.fits && (best == nullptr || row.step.total() < best->step.total())) best = &row;
-  }
-  if (best == nullptr) return nullptr;
-  const double limit = 1.02 * best->step.total();
-  for (const Row& row : rows) {
-    if (row.fits && row.step.total() <= limit && row.per_host < best->per_host) best = &row;
-  }
-  return best;
-}
-
-nlohmann::ordered_json to_json(const Row& row) {
+nlohmann::ordered_json to_json(const Row& row, const JobShape& job) {
   const EngineMemory& bytes = row.memory.parameters;
   return {{"strategy", row.strategy},
+          {"tp", job.tp},
+          {"dp", job.data_ranks()},
           {"bytes_per_rank", row.per_rank},
           {"bytes_per_host", row.per_host},
           {"fits", row.fits},
@@ -203,25 +226,6 @@ nlohmann::ordered_json to_json(const Row& row) {
           {"bound", row.step.bound()}};
 }
 
-std::string human(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
-
-std::string table_of(const std::vector<Row>& rows, const Row* best, const std::string& configured) {
-  std::string text = fmt::format("{:<8}{:>11}{:>11}{:>11}{:>9}  {:<8}\n", "strategy", "per rank", "per host",
-                                 "step", "steps/s", "bound by");
-  for (const Row& row : rows) {
-    text += fmt::format("{:<8}{:>11}{:>11}{:>8.1f} ms{:>9.2f}  {:<8}{}\n", row.strategy, human(row.per_rank),
-                        human(row.per_host), 1e3 * row.step.total(), 1 / row.step.total(), row.step.bound(),
-                        !row.fits                    ? "does not fit"
-                        : &row == best               ? "<- recommended"
-                        : row.strategy == configured ? "<- training.strategy"
-                                                     : "");
-  }
-  if (best == nullptr)
-    text +=
-        "\nNo strategy fits: use more hosts, a smaller micro-batch, or training.activation_checkpointing\n";
-  return text;
-}
-
 }  // namespace
 
 void plan(const arguments::PlanArguments& arguments) {
@@ -232,7 +236,8 @@ void plan(const arguments::PlanArguments& arguments) {
   const JobShape job = {.ranks = ranks * hosts,
                         .ranks_per_host = ranks,
                         .shard_ranks = static_cast<int>(whole.training.dp_shard.value_or(0)),
-                        .shared_parameters = whole.training.shared_parameters == SharedParameters::automatic};
+                        .shared_parameters = whole.training.shared_parameters == SharedParameters::automatic,
+                        .tp = static_cast<int>(whole.training.mesh.tp)};
   const machine::Machine machine = machine::read_machine();
   parallel::HardwareRates rates = {.cores = arguments.cores > 0 ? arguments.cores : machine.cores,
                                    .network = arguments.network_gbit * 1e9 / 8};
@@ -248,33 +253,21 @@ void plan(const arguments::PlanArguments& arguments) {
   const Measured& measured = measurement->measured();
   if (measured.step_seconds == 0)
     throw ConfigError("plan: the data is used up before a second step; lower --steps");
+  if (!run.is_first()) return;
   rates.memory = copy_rate(machine.cores);
 
-  const std::vector<Row> rows = forecast_rows(measured, whole.training, job, rates, memory);
-  const Row* const best = best_of(rows);
-  std::string report;
-  if (arguments.json) {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const Row& row : rows) list.push_back(to_json(row));
-    const nlohmann::ordered_json plan = {{"ranks", job.ranks},
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const Row& row : forecast_rows(measured, whole, job, rates, memory)) rows.push_back(to_json(row, job));
+  const nlohmann::ordered_json report = {{"ranks", job.ranks},
                                          {"hosts", job.hosts()},
-                                         {"trainable_parameters", measured.sizes.elements()},
+                                         {"cores_per_host", rates.cores},
+                                         {"batch", describe_batch(batch)},
+                                         {"trainable_parameters", measured.parameters},
+                                         {"measured_step_seconds", measured.step_seconds},
                                          {"other_bytes_per_rank", measured.other_bytes},
                                          {"memory_per_host", memory},
-                                         {"best", best == nullptr ? "" : best->strategy},
-                                         {"strategies", list}};
-    report = plan.dump(2) + "\n";
-  } else {
-    report = fmt::format(
-        "measured  one rank, {:.1f} ms per step\n"
-        "          {} of activations, frozen tensors and libraries\n"
-        "job       {}\n"
-        "          {} on {}, {} and {} per host\n\n{}",
-        1e3 * measured.step_seconds, human(measured.other_bytes), describe_batch(batch),
-        counted(job.ranks, "rank"), counted(job.hosts(), "host"), counted(rates.cores, "core"),
-        human_bytes(memory), table_of(rows, best, whole.training.strategy));
-  }
-  write_file_atomic(arguments::plan_file(whole), report);
+                                         {"strategies", rows}};
+  write_file_atomic(arguments::plan_file(whole), report.dump());
 }
 
 }  // namespace stretto::rank

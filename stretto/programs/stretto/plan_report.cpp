@@ -1,0 +1,105 @@
+#include "stretto/programs/stretto/plan_report.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "stretto/base/strings.h"
+
+namespace stretto::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string bytes(const Json& row, const char* key) { return human_bytes(row.at(key).get<double>()); }
+double seconds(const Json& row) { return row.at("step_seconds").get<double>(); }
+bool fits(const Json& row) { return row.at("fits").get<bool>(); }
+
+// "zero1", or "zero1 tp 2".
+std::string label(const Json& row) {
+  const int tp = row.at("tp").get<int>();
+  return row.at("strategy").get<std::string>() + (tp > 1 ? fmt::format(" tp {}", tp) : "");
+}
+
+std::string measured(const Json& mesh) {
+  const int tp = mesh.at("strategies").at(0).at("tp").get<int>();
+  return fmt::format(
+      "measured  {}, {:.1f} ms per step\n"
+      "          {} of activations, frozen tensors and libraries{}\n",
+      tp == 1 ? "one rank" : fmt::format("{} ranks with the parts of each layer", tp),
+      1e3 * mesh.at("measured_step_seconds").get<double>(), bytes(mesh, "other_bytes_per_rank"),
+      tp == 1 ? "" : " per rank");
+}
+
+}  // namespace
+
+std::vector<const Json*> PlanReport::rows() const {
+  std::vector<const Json*> all;
+  for (const Json& mesh : meshes_)
+    for (const Json& row : mesh.at("strategies")) all.push_back(&row);
+  return all;
+}
+
+const Json* PlanReport::best() const {
+  const Json* best = nullptr;
+  for (const Json* row : rows()) {
+    if (fits(*row) && (best == nullptr || seconds(*row) < seconds(*best))) best = row;
+  }
+  if (best == nullptr) return nullptr;
+  const double limit = 1.02 * seconds(*best);
+  for (const Json* row : rows()) {
+    if (fits(*row) && seconds(*row) <= limit && row->at("bytes_per_host") < best->at("bytes_per_host"))
+      best = row;
+  }
+  return best;
+}
+
+Json PlanReport::json() const {
+  Json plan = meshes_.back();
+  for (const char* of_text : {"batch", "cores_per_host"}) plan.erase(of_text);
+  plan.erase("strategies");
+  const Json* const row = best();
+  plan["best"] = "";
+  if (row != nullptr) {
+    plan["best"] = row->at("strategy");
+    plan["best_mesh"] = {{"tp", row->at("tp")}, {"dp", row->at("dp")}};
+  }
+  plan["strategies"] = Json::array();
+  for (const Json* each : rows()) plan["strategies"].push_back(*each);
+  return plan;
+}
+
+std::string PlanReport::text(const std::string& strategy) const {
+  const Json& job = meshes_.back();
+  std::string text;
+  for (const Json& mesh : meshes_) text += measured(mesh);
+  text += fmt::format(
+      "job       {}\n          {} on {}, {} and {} per host\n\n", job.at("batch").get<std::string>(),
+      counted(job.at("ranks").get<int64_t>(), "rank"), counted(job.at("hosts").get<int64_t>(), "host"),
+      counted(job.at("cores_per_host").get<int64_t>(), "core"), bytes(job, "memory_per_host"));
+  size_t width = 8;
+  for (const Json* row : rows()) width = std::max(width, label(*row).size() + 1);
+  text += fmt::format("{:<{}}{:>11}{:>11}{:>11}{:>9}  {:<8}\n", "strategy", width, "per rank", "per host",
+                      "step", "steps/s", "bound by");
+  const Json* const chosen = best();
+  for (const Json* row : rows()) {
+    text += fmt::format("{:<{}}{:>11}{:>11}{:>8.1f} ms{:>9.2f}  {:<8}{}\n", label(*row), width,
+                        bytes(*row, "bytes_per_rank"), bytes(*row, "bytes_per_host"), 1e3 * seconds(*row),
+                        1 / seconds(*row), row->at("bound").get<std::string>(),
+                        !fits(*row)                       ? "does not fit"
+                        : row == chosen                   ? "<- recommended"
+                        : row->at("strategy") == strategy ? "<- training.strategy"
+                                                          : "");
+  }
+  if (chosen == nullptr) {
+    text +=
+        "\nNo strategy fits: use more hosts or ranks per host, a smaller micro-batch, or training.activation_checkpointing\n";
+  } else if (chosen->at("tp") > 1) {
+    text += fmt::format("\nThe recommended mesh divides each layer among {} ranks: --tp {} --strategy {}\n",
+                        chosen->at("tp").get<int>(), chosen->at("tp").get<int>(),
+                        chosen->at("strategy").get<std::string>());
+  }
+  return text;
+}
+
+}  // namespace stretto::cli
