@@ -129,7 +129,7 @@ std::vector<Flag> refused_flags() {
       refused("sharded_ddp", false, {"false"}, "pass --strategy zero2 or fsdp"),
       refused("accelerator_config", false, {"{}"},
               "pass --strategy; batches are always divided among the ranks"),
-      refused("parallelism_config", false, {"{}"}, "data parallelism only: pass --strategy"),
+      refused("parallelism_config", false, {"{}"}, "pass --strategy and --tp"),
       refused("mp_parameters", false, {"{}"}, "models are not divided by layers; pass --strategy fsdp"),
       refused("push_to_hub", true, {"false"}, "stretto uploads nothing; the model is in --output_dir"),
       refused("optim_args", false, {"{}"}, "set the optimizer's settings in the recipe of --print-recipe"),

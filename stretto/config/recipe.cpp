@@ -1,6 +1,7 @@
 #include "stretto/config/recipe.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
@@ -165,6 +166,9 @@ void MeshConfig::fields(settings::Fields& field) {
           "ranks among which each layer of the model is divided (tensor parallelism), neighbours on one host; with more than one data rank, under {} only",
           strategies_with(can_divide_layers)),
       at_least(1).at_most(max_count));
+  for (const auto& [name, size, what] :
+       {std::tuple("pp", &pp, "stages of a pipeline"), {"cp", &cp, "ranks that divide each sequence"}})
+    field(name, *size, fmt::format("{}; only 1 so far", what), at_least(1).at_most(1));
 }
 
 std::optional<int64_t> MeshConfig::data_ranks() const { return dp == "auto" ? std::nullopt : parse_int(dp); }

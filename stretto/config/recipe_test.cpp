@@ -285,6 +285,8 @@ TEST(Recipe, SettingsThatMayChangeOnResumeAreDeclaredSo) {
                                       "training.mesh",
                                       "training.mesh.dp",
                                       "training.mesh.tp",
+                                      "training.mesh.pp",
+                                      "training.mesh.cp",
                                       "training.reshard_after_forward",
                                       "training.wrap_min_parameters",
                                       "training.offload_optimizer",

@@ -125,7 +125,8 @@ def check_divided(stretto, run):
     for arguments, message in ((["-N", 3, "--tp", 2], "--set training.mesh.tp=2: training.mesh.tp: 3 ranks cannot be divided into groups of 2"),
                                (["-N", 2, "--tp", 0], "--tp: ")):
         stretto.require_error(message, "train", "clm.yaml", *arguments, "output=mistaken")
-    stretto.require_error("training.mesh.tp: plan measures whole models", "plan", "clm.yaml", "-N", 2, "--tp", 2, "output=mistaken")
+    plan = json.loads(stretto.run("plan", "clm.yaml", "-N", 4, "--no-pin", "--tp", 2, "--steps", 3, "--json", "output=planned"))
+    require({(row["tp"], row["dp"]) for row in plan["strategies"]} == {(2, 2)}, f"{plan}")
 
 
 def check_blocks(stretto):
@@ -188,6 +189,12 @@ def check_door(stretto):
                            (["--block_size", "1"], "--block_size 1: data.max_length"), (["--streaming", "maybe"], "--streaming"),
                            (["--validation_split_percentage", "100"], "--validation_split_percentage 100: expected a number")):
         stretto.require_error(message, *given, "refused", *flags)
+    for flags, line in ((["--tp", 2], "mesh       dp 1 x tp 2"), (["--strategy", "fsdp"], "sharing    2 ranks of this host hold one copy of the parameters")):
+        stretto.run(*given, "door-ranks", *flags, "--overwrite_output_dir")
+        found = stretto.json("door-ranks/eval_results.json")["eval_loss"]
+        require(math.isclose(found, results["eval_loss"], rel_tol=1e-3), f"{flags}: a loss of {found}, else {results['eval_loss']}")
+        log = (stretto.folder / "door-ranks/run/logger_logs/training_0.log").read_text()
+        require(line in log, log)
     # A family and its sizes by flags are the same model as the file.
     at = given.index("--config_name")
     (stretto.folder / "two.txt").write_text("Anna\nBoris\n")

@@ -6,6 +6,7 @@
 #include "stretto/base/log.h"
 #include "stretto/cluster/managers.h"
 #include "stretto/compat/flair_script.h"
+#include "stretto/programs/arguments/checks.h"
 #include "stretto/programs/arguments/launch_recipe.h"
 #include "stretto/programs/arguments/standard_output.h"
 #include "stretto/programs/stretto/child_process.h"
@@ -26,6 +27,7 @@ struct ScriptArguments {
   bool print_recipe = false;
   int ranks = 0;
   std::string strategy;
+  int64_t tp = 0;  // 0: not given
 };
 
 // Links the model to evaluate to the place of a trained one, for a command without --do_train.
@@ -106,6 +108,7 @@ class Stages {
     arguments.recipe = plan_.recipe_file();
     arguments.overrides = overrides;
     arguments.strategy = arguments_.strategy;
+    arguments.tp = arguments_.tp;
     arguments.flags = plan_.flags;
     arguments.launch.ranks =
         arguments_.ranks > 0 ? arguments_.ranks : static_cast<int>(plan_.ranks.value_or(0));
@@ -113,6 +116,9 @@ class Stages {
     const Recipe recipe = arguments::load_checked(arguments, verb);
     std::vector<std::string> words = {verb == Verb::train ? "train" : "test", arguments.recipe.string()};
     words.insert(words.end(), overrides.begin(), overrides.end());
+    // Ranks accept the recipe of a launcher with the same arguments only.
+    if (!arguments.strategy.empty()) words.push_back("--strategy=" + arguments.strategy);
+    if (arguments.tp > 0) words.push_back(fmt::format("--tp={}", arguments.tp));
     return arguments::launch_recipe(arguments, recipe, verb, rank_command(words));
   }
 
@@ -151,6 +157,9 @@ void add_script(CLI::App& app, int& exit_code, const char* name, const char* hel
   if (!flair) {
     verb->add_option("--strategy,--strat", arguments->strategy, "Sharding strategy: see stretto strats")
         ->type_name("NAME");
+    verb->add_option("--tp", arguments->tp, "Number of ranks among which each layer is divided")
+        ->type_name("N")
+        ->check(arguments::whole_number_from(1, 1'000'000));
   }
   verb->callback([verb, arguments, script, flair, &exit_code] {
     const ScriptPlan plan = flair ? compat::translate_flair_script(verb->remaining())
