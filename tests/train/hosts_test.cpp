@@ -76,6 +76,30 @@ TEST_F(TrainHosts, EveryStrategyTakesTheSameSteps) {
   }
 }
 
+TEST_F(TrainHosts, LayersAreDividedInsideHostsAndOverThemWithAWarning) {
+  workspace_.train("1x1", 1, settings);
+  const auto train_divided = [&](const std::string& folder, int ranks) {
+    std::vector<std::string> commands;
+    for (int node = 0; node < 2; ++node)
+      commands.push_back(on_host(node, 2, ranks, "training.mesh.tp=2 output=" + workspace_.path(folder)));
+    std::string errors;
+    for (const HostResult& result : run(commands)) {
+      EXPECT_EQ(result.exit_code, 0) << result.err;
+      errors += result.err;
+    }
+    expect_same_steps(workspace_, "1x1", folder);
+    return errors;
+  };
+  const std::string warning =
+      "the 2 ranks with parts of one layer are on different hosts, so that each layer sends";
+  EXPECT_THAT(train_divided("2x2", 2), Not(HasSubstr(warning)));
+  EXPECT_THAT(
+      workspace_.read("2x2/logger_logs/training_0.log"),
+      HasSubstr("mesh       dp 2 x tp 2: each layer is divided among 2 ranks, which communicate by shared"));
+  EXPECT_THAT(train_divided("2x1", 1),
+              HasSubstr("warning: --set training.mesh.tp=2: training.mesh.tp: " + warning));
+}
+
 TEST_F(TrainHosts, HostsMayHaveDifferentNumbersOfRanks) {
   workspace_.train("1x3", 3, settings);
   const std::string output = "output=" + workspace_.path("1+2");
