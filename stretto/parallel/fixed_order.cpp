@@ -51,6 +51,11 @@ Tensor sum_rows_in_fixed_order(const Tensor& rows) {
   return UpperTree(std::move(nodes), rows.unbind()).root();
 }
 
+double sum_in_fixed_order(std::vector<double> terms) {
+  const auto size = static_cast<int64_t>(terms.size());
+  return sum_rows_in_fixed_order(at::from_blob(terms.data(), {size}, at::kDouble)).item<double>();
+}
+
 // Each rank sums one part of the elements, for which the others send theirs of each root.
 Work sum_in_fixed_order(Group& group, int64_t terms, const std::vector<Tensor>& roots) {
   if (group.size() == 1) return {};

@@ -19,6 +19,7 @@ std::vector<Range> subtrees(int64_t terms, const Range& part);
 
 // Adds the rows of `rows`, [n, ...], n >= 1. Destroys them.
 Tensor sum_rows_in_fixed_order(const Tensor& rows);
+double sum_in_fixed_order(std::vector<double> terms);
 
 // Sums `terms` terms over all ranks. `roots`: the sum of each subtree of this rank's terms, of equal shapes.
 // The result is in the last one, with the same bits on each rank. REQUIRES: terms >= group.size(). `group`

@@ -195,10 +195,6 @@ void add_manual(Mistakes& all) {
     plan.several.push_back({"first", "*", optim::sgd({.lr = 0.1}), nullptr});
   });
   add_plan("LBFGS", [](OptimizerPlan& plan) { plan.several.push_back({"first", "*", optim::lbfgs({})}); });
-  add_recipe("a fixed order of sums", [](Recipe& recipe) {
-    recipe.training.deterministic = true;
-    recipe.training.global_batch_size = recipe.training.batch_size.emplace(4);
-  });
   add_recipe("skipped steps", [](Recipe& recipe) { recipe.training.on_nonfinite = OnNonfinite::skip; });
   add_recipe("rollback after a spike", [](Recipe& recipe) {
     recipe.training.on_spike = OnSpike::rollback;

@@ -1,12 +1,13 @@
 #include "stretto/trainer/api/manual_optimization.h"
 
-#include <array>
 #include <cmath>
 #include <utility>
 
 #include "stretto/base/error.h"
+#include "stretto/parallel/fixed_order.h"
 #include "stretto/parallel/loss_scale.h"
 #include "stretto/tensor/autocast.h"
+#include "stretto/trainer/run/turns.h"
 
 namespace stretto {
 namespace {
@@ -20,10 +21,6 @@ void refuse(const Recipe& recipe, const std::string& setting, const std::string&
 // Refuses settings that do not apply, before the first step.
 void check_settings(const Recipe& recipe) {
   const TrainingConfig& training = recipe.training;
-  if (training.deterministic) {
-    refuse(recipe, "training.deterministic", "true",
-           "its order of sums requires one backward per micro-batch", "remove it");
-  }
   if (training.on_nonfinite != OnNonfinite::stop)
     refuse(recipe, "training.on_nonfinite", training.on_nonfinite, "other optimizers have stepped already",
            "use stop");
@@ -62,7 +59,10 @@ ManualOptimization::ManualOptimization(const Recipe& recipe, parallel::Engine& e
     optimizers_.schedule(i).start(optimizers_.part(i).optimizer->base_rates(), total_steps);
 }
 
-void ManualOptimization::backward(const Loss& loss) { run_backward(loss, parallel::Reduce::later); }
+// In a fixed order of sums a micro-batch is one term, whatever the number of its backwards.
+void ManualOptimization::backward(const Loss& loss) {
+  run_backward(loss, training_.deterministic ? parallel::Reduce::never : parallel::Reduce::later);
+}
 
 void ManualOptimization::run_backward(const Loss& loss, parallel::Reduce reduce) {
   require_loss(loss, "backward() or step() got");
@@ -70,32 +70,54 @@ void ManualOptimization::run_backward(const Loss& loss, parallel::Reduce reduce)
   ++backwards_;
   if (pass_.idle) return;
   totals_.loss += loss.sum.item<double>();
-  totals_.count += loss.count;
+  totals_.counts[static_cast<size_t>(pass_.part)] += loss.count;
 }
 
 double ManualOptimization::step(const std::string& optimizer) {
   const size_t index = optimizers_.index(optimizer);
   if (backwards_ == 0)
     throw Error("step(\"{}\"): there are no gradients; call backward(loss) since the last step", optimizer);
-  if (!pass_.last) {
-    keep(index);
-    return 0;
-  }
-  restore(index);
-  engine_.backward({}, parallel::Reduce::last);  // reduces what was accumulated
-  return finish_step(index);
+  return run_step(index, nullptr);
 }
 
 double ManualOptimization::step(const std::string& optimizer, const Loss& last) {
-  const size_t index = optimizers_.index(optimizer);
-  if (!pass_.last) {
-    backward(last);
-    keep(index);
-    return 0;
+  return run_step(optimizers_.index(optimizer), &last);
+}
+
+double ManualOptimization::run_step(size_t optimizer, const Loss* loss) {
+  const bool in_turns = pass_.turns != nullptr;
+  if (in_turns) require_same_call(optimizer);
+  if (pass_.last) {
+    restore(optimizer);
+    loss != nullptr ? run_backward(*loss, parallel::Reduce::last)
+                    : engine_.backward({}, parallel::Reduce::last);  // reduces what was accumulated
+    last_norm_ = finish_step(optimizer);
+  } else {
+    if (loss != nullptr) backward(*loss);
+    if (!in_turns) {
+      keep(optimizer);
+      return 0;
+    }
+    engine_.backward({}, parallel::Reduce::later);  // ends the term of this micro-batch
+    backwards_ = 0;
   }
-  restore(index);
-  run_backward(last, parallel::Reduce::last);
-  return finish_step(index);
+  if (in_turns) {
+    const Pass own = pass_;
+    own.turns->pass(own.number);
+    pass_ = own;
+  }
+  return last_norm_;
+}
+
+// With turns, a step needs the gradients of all micro-batches.
+void ManualOptimization::require_same_call(size_t optimizer) {
+  const size_t call = pass_.calls++;
+  if (pass_.first) return calls_.push_back(optimizer);
+  if (call < calls_.size() && calls_[call] == optimizer) return;
+  throw Error(
+      "training_step stepped \"{}\" in a later micro-batch of the batch, but in the first one {}; step the same optimizers in every micro-batch",
+      optimizers_.part(optimizer).name,
+      call < calls_.size() ? "\"" + optimizers_.part(calls_[call]).name + "\"" : "no further optimizer");
 }
 
 // Sets the gradients of the optimizer's parameters aside for its step in the last micro-batch.
@@ -106,8 +128,8 @@ void ManualOptimization::keep(size_t optimizer) {
   });
   if (!kept_[optimizer]) kept_[optimizer].emplace();
   kept_[optimizer]->loss += totals_.loss;
-  kept_[optimizer]->count += totals_.count;
-  totals_ = {};
+  kept_[optimizer]->counts[0] += totals_.counts[0];
+  totals_ = Totals();
   backwards_ = 0;
   ++steps_;
 }
@@ -120,17 +142,20 @@ void ManualOptimization::restore(size_t optimizer) {
     return optimizers_.selected_has(engine_.facts().tensors.trainable[parameter].name);
   });
   totals_.loss += kept->loss;
-  totals_.count += kept->count;
+  totals_.counts[0] += kept->counts[0];
 }
 
 // REQUIRES: the gradients are being reduced.
 double ManualOptimization::finish_step(size_t index) {
   const std::string& optimizer = optimizers_.part(index).name;
   const bool is_fp16 = training_.precision == Precision::fp16;
-  std::array<double, 2> totals = {totals_.loss, totals_.count};
+  std::vector<double> totals = totals_.counts;
+  totals.push_back(totals_.loss);
   engine_.finish(totals);
-  const auto [loss_sum, count] = totals;
-  totals_ = {};
+  const double loss_sum = totals.back();
+  totals.pop_back();
+  const double count = parallel::sum_in_fixed_order(std::move(totals));
+  totals_ = Totals(pass_.parts);
   backwards_ = 0;
   if (count <= 0)
     throw DataError(
@@ -181,7 +206,9 @@ int64_t ManualOptimization::steps_done(const std::string& optimizer) const {
 void ManualOptimization::begin(const Pass& pass) {
   pass_ = pass;
   if (!pass.first) return;
+  totals_ = Totals(pass.parts);
   steps_ = 0;
+  calls_.clear();
   norm_ = std::nullopt;
   overflowed_ = false;
 }
@@ -189,6 +216,11 @@ void ManualOptimization::begin(const Pass& pass) {
 void ManualOptimization::end() {
   if (backwards_ > 0)
     throw Error("training_step called backward after its last step; step an optimizer with these gradients");
+  if (pass_.turns != nullptr && pass_.calls < calls_.size()) {
+    throw Error(
+        "training_step stepped \"{}\" in the first micro-batch of the batch, but not in a later one; step the same optimizers in every micro-batch",
+        optimizers_.part(calls_[pass_.calls]).name);
+  }
   if (!pass_.last) return;
   if (steps_ == 0)
     throw Error("training_step stepped no optimizer; call context.manual().step(\"{}\")",

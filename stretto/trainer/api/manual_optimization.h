@@ -17,6 +17,7 @@ namespace trainer {
 class MicroBatchRunner;
 class OptimizerSet;
 class TrainingRun;
+class Turns;
 struct Session;
 }  // namespace trainer
 struct Recipe;
@@ -35,6 +36,9 @@ struct TrainingConfig;
 // With training.grad_accumulation_steps, training_step is called for each micro-batch. A step in an earlier
 // micro-batch only keeps the gradients of its optimizer's parameters, to which later micro-batches add; the
 // step in the last one updates the parameters. Code that depends on updated parameters asks updates().
+// With training.deterministic, all micro-batches of a rank are in training_step at the same time, one after
+// the other up to each step, which updates the parameters by the gradients of all: as if each were on a rank
+// of its own.
 class ManualOptimization {
  public:
   // Throws ConfigError for settings with which manual optimization cannot be combined. `optimizers` is that
@@ -58,8 +62,9 @@ class ManualOptimization {
   // backward runs.
   double step(const std::string& optimizer, const Loss& last);
 
-  // Whether steps update parameters: this is the last micro-batch of the batch.
-  bool updates() const { return pass_.last; }
+  // Whether steps update parameters: this is the last micro-batch of the batch, or training.deterministic is
+  // set.
+  bool updates() const { return pass_.last || pass_.turns != nullptr; }
 
   // The learning rate of the optimizer's next step, and its number of steps so far.
   double lr(const std::string& optimizer) const;
@@ -74,14 +79,24 @@ class ManualOptimization {
     bool idle = false;               // this rank has no samples; the batch is a substitute and does not count
     bool first = true, last = true;  // of the batch
     double loss_factor = 1;          // multiplies losses before backward
+    // The micro-batches of the batch over all ranks whose counts are summed in a fixed order, and which of
+    // them this is; one of all otherwise.
+    int64_t parts = 1, part = 0;
+    trainer::Turns* turns = nullptr;  // of this rank's micro-batches, if a step is one of all of them
+    int64_t number = 0;               // among these
+    size_t calls = 0;                 // of step() so far
   };
   // Sums of this rank's losses.
   struct Totals {
-    double loss = 0, count = 0;
+    explicit Totals(int64_t parts = 1) : counts(static_cast<size_t>(parts)) {}
+    double loss = 0;
+    std::vector<double> counts;
   };
   void begin(const Pass& pass);
   void end();
   void run_backward(const Loss& loss, parallel::Reduce reduce);
+  double run_step(size_t optimizer, const Loss* loss);
+  void require_same_call(size_t optimizer);
   void keep(size_t optimizer);
   void restore(size_t optimizer);
   double finish_step(size_t optimizer);
@@ -99,6 +114,8 @@ class ManualOptimization {
   std::vector<std::optional<Totals>> kept_;  // of each optimizer, in earlier micro-batches of this batch
   int64_t backwards_ = 0;                    // since the last step
   int64_t steps_ = 0;                        // of this batch, by any optimizer
+  std::vector<size_t> calls_;                // with turns: the optimizers that the first micro-batch stepped
+  double last_norm_ = 0;                     // of the last update
   bool overflowed_ = false;                  // gradients of a step of this batch, in fp16
   std::optional<double> norm_;               // gradient norm of the batch's first update
   int64_t batches_done_ = 0;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "stretto/base/clock.h"
 #include "stretto/base/error.h"
+#include "stretto/base/strings.h"
 #include "stretto/parallel/engine.h"
 #include "stretto/parallel/fixed_order.h"
 #include "stretto/parallel/loss_scale.h"
@@ -12,16 +14,53 @@
 #include "stretto/tensor/autocast.h"
 #include "stretto/trainer/api/manual_optimization.h"
 #include "stretto/trainer/records/logged_values.h"
+#include "stretto/trainer/run/turns.h"
 
 namespace stretto::trainer {
 namespace {
 
-StepTotals totals_of(double loss, double count, const LoggedWindows& logged) {
-  return {.loss = loss,
-          .count = count,
-          .logged = !logged.record.empty(),
-          .logged_in_epoch = !logged.epoch.empty()};
+// The number of micro-batches, without samples, before the first of `own_parts`.
+int64_t passes_before_parts(const data::GlobalBatch& batch) {
+  return std::ssize(batch.micro_batches) - batch.own_parts.size();
 }
+
+// The losses of this rank's micro-batches of a global batch.
+class BatchLosses {
+ public:
+  BatchLosses(const data::GlobalBatch& batch, at::Device device)
+      : batch_(batch),
+        losses_(at::zeros({std::max<int64_t>(1, std::ssize(batch.micro_batches))},
+                          at::TensorOptions(at::kDouble).device(device))),
+        counts_(batch.micro_batches.size()) {}
+
+  void set(int64_t micro_batch, const Loss& loss) {
+    losses_[micro_batch] = loss.sum.detach().reshape({});
+    counts_[static_cast<size_t>(micro_batch)] = loss.count;
+  }
+
+  StepTotals totals(const LoggedWindows& logged) const {
+    StepTotals totals = {
+        .loss = parallel::sum_rows_in_fixed_order(losses_.clone()).item<double>(),
+        .count = std::accumulate(counts_.begin(), counts_.end(), 0.0),
+        .logged = !logged.record.empty(),
+        .logged_in_epoch = !logged.epoch.empty(),
+        .losses = std::vector<double>(static_cast<size_t>(batch_.parts)),
+        .counts = std::vector<double>(static_cast<size_t>(batch_.parts)),
+    };
+    const int64_t idle = passes_before_parts(batch_);
+    for (int64_t part = 0; part < batch_.own_parts.size(); ++part) {
+      const auto of_step = static_cast<size_t>(batch_.own_parts.begin + part);
+      totals.losses[of_step] = losses_[idle + part].item<double>();
+      totals.counts[of_step] = counts_[static_cast<size_t>(idle + part)];
+    }
+    return totals;
+  }
+
+ private:
+  const data::GlobalBatch& batch_;
+  const Tensor losses_;
+  std::vector<double> counts_;
+};
 
 const char* name_of(EvaluationStep step) {
   if (step == EvaluationStep::predict) return "predict_step";
@@ -57,48 +96,48 @@ template <class Output>
 void MicroBatchRunner::each(const data::GlobalBatch& batch, const PassInfo& info, bool idle_runs,
                             LoggedWindows& logged, const std::function<Output(Pass&)>& step,
                             const std::function<void(const Pass&, const Output&)>& use) {
-  const bool all_ranks_step = batch.reaches_all_ranks(mesh_.size(Axes::data));
-  const int64_t count = std::ssize(batch.micro_batches);
-  for (int64_t number = 0; number < count; ++number) {
-    const std::span<const int64_t> own_samples = batch.micro_batches[static_cast<size_t>(number)];
-    LoggedWindows ignored;
-    Pass pass = {.samples = own_samples,
-                 .number = number,
-                 .last = number + 1 == count,
-                 .skipped = own_samples.empty() && !idle_runs,
-                 .batch = {},
-                 .context = StepContext(mesh_, own_samples.empty() ? ignored : logged, all_ranks_step)};
-    if (pass.skipped) {
-      use(pass, {});
-      continue;
-    }
-    {
-      RECORD_USER_SCOPE(phase::data);
-      const TimedScope timed(data_seconds_);
-      const auto samples = pass.idle() ? std::span(batch.samples).first(1) : own_samples;
-      pass.batch = make_batch(module_, dataset_, samples).to(options_.device);
-    }
-    pass.context.forward = info.forward;
-    pass.context.step = info.step;
-    pass.context.epoch = info.epoch;
-    pass.context.validation_set = info.validation_set;
-    pass.context.batch_count = pass.batch.count;
-    const Output output = [&] {
-      RECORD_USER_SCOPE(phase::forward);
-      std::optional<Autocast> autocast;
-      if (options_.autocast) autocast.emplace(options_.device.type(), *options_.autocast);
-      return step(pass);
-    }();
-    use(pass, output);
+  for (int64_t number = 0; number < std::ssize(batch.micro_batches); ++number)
+    run_pass(batch, number, info, idle_runs, logged, step, use);
+}
+
+template <class Output>
+void MicroBatchRunner::run_pass(const data::GlobalBatch& batch, int64_t number, const PassInfo& info,
+                                bool idle_runs, LoggedWindows& logged,
+                                const std::function<Output(Pass&)>& step,
+                                const std::function<void(const Pass&, const Output&)>& use) {
+  const std::span<const int64_t> own_samples = batch.micro_batches[static_cast<size_t>(number)];
+  LoggedWindows ignored;
+  Pass pass = {.samples = own_samples,
+               .number = number,
+               .last = number + 1 == std::ssize(batch.micro_batches),
+               .skipped = own_samples.empty() && !idle_runs,
+               .batch = {},
+               .context = StepContext(mesh_, own_samples.empty() ? ignored : logged,
+                                      batch.reaches_all_ranks(mesh_.size(Axes::data)))};
+  if (pass.skipped) return use(pass, {});
+  {
+    RECORD_USER_SCOPE(phase::data);
+    const TimedScope timed(data_seconds_);
+    const auto samples = pass.idle() ? std::span(batch.samples).first(1) : own_samples;
+    pass.batch = make_batch(module_, dataset_, samples).to(options_.device);
   }
+  pass.context.forward = info.forward;
+  pass.context.step = info.step;
+  pass.context.epoch = info.epoch;
+  pass.context.validation_set = info.validation_set;
+  pass.context.batch_count = pass.batch.count;
+  const Output output = [&] {
+    RECORD_USER_SCOPE(phase::forward);
+    std::optional<Autocast> autocast;
+    if (options_.autocast) autocast.emplace(options_.device.type(), *options_.autocast);
+    return step(pass);
+  }();
+  use(pass, output);
 }
 
 StepTotals MicroBatchRunner::train(const data::GlobalBatch& batch, const PassInfo& info,
                                    parallel::Engine& engine, LoggedWindows& logged, parallel::Reduce reduce) {
-  double count = 0;
-  std::vector<double> counts(batch.micro_batches.size());
-  const Tensor losses = at::zeros({std::max<int64_t>(1, std::ssize(batch.micro_batches))},
-                                  at::TensorOptions(at::kDouble).device(options_.device));
+  BatchLosses losses(batch, options_.device);
   const auto step = [&](Pass& pass) { return module_.training_step(pass.batch, pass.context); };
   const auto use = [&](const Pass& pass, const Loss& loss) {
     if (!pass.skipped) require_loss(loss);
@@ -108,32 +147,29 @@ StepTotals MicroBatchRunner::train(const data::GlobalBatch& batch, const PassInf
       engine.backward(pass.skipped ? Tensor() : parallel::scaled_loss(loss.sum, factor),
                       reduce == parallel::Reduce::last && !pass.last ? parallel::Reduce::later : reduce);
     }
-    if (pass.idle()) return;
-    losses[pass.number] = loss.sum.detach();
-    counts[static_cast<size_t>(pass.number)] = loss.count;
-    count += loss.count;
+    if (!pass.idle()) losses.set(pass.number, loss);
   };
   each<Loss>(batch, info, options_.collective_forward, logged, step, use);
-  StepTotals totals =
-      totals_of(parallel::sum_rows_in_fixed_order(losses.clone()).item<double>(), count, logged);
-  totals.losses.resize(static_cast<size_t>(batch.parts));
-  totals.counts.resize(static_cast<size_t>(batch.parts));
-  const int64_t idle = std::ssize(batch.micro_batches) - batch.own_parts.size();
-  for (int64_t part = 0; part < batch.own_parts.size(); ++part) {
-    const auto of_step = static_cast<size_t>(batch.own_parts.begin + part);
-    totals.losses[of_step] = losses[idle + part].item<double>();
-    totals.counts[of_step] = counts[static_cast<size_t>(idle + part)];
-  }
-  return totals;
+  return losses.totals(logged);
 }
 
 StepTotals MicroBatchRunner::by_hand(const data::GlobalBatch& batch, const PassInfo& info,
                                      ManualOptimization& manual, LoggedWindows& logged) {
-  double sum = 0, count = 0;
+  BatchLosses losses(batch, options_.device);
+  const int64_t count = std::ssize(batch.micro_batches);
+  std::optional<Turns> turns;
+  if (batch.parts > 0 && count > 1) turns.emplace(count);
   const auto step = [&](Pass& pass) {
     pass.context.set_manual(&manual);
-    manual.begin(
-        {.idle = pass.idle(), .first = pass.number == 0, .last = pass.last, .loss_factor = info.loss_factor});
+    const int64_t part = batch.own_parts.begin + pass.number - passes_before_parts(batch);
+    manual.begin({.idle = pass.idle(),
+                  .first = pass.number == 0,
+                  .last = pass.last,
+                  .loss_factor = info.loss_factor,
+                  .parts = std::max<int64_t>(1, batch.parts),
+                  .part = batch.parts > 0 ? part : 0,
+                  .turns = turns ? &*turns : nullptr,
+                  .number = pass.number});
     return module_.training_step(pass.batch, pass.context);
   };
   const auto use = [&](const Pass& pass, const Loss& loss) {
@@ -147,12 +183,15 @@ StepTotals MicroBatchRunner::by_hand(const data::GlobalBatch& batch, const PassI
           loss.count);
     }
     manual.end();
-    if (pass.idle()) return;
-    sum += loss.sum.item<double>();
-    count += loss.count;
+    if (!pass.idle()) losses.set(pass.number, loss);
   };
-  each<Loss>(batch, info, /*idle_runs=*/true, logged, step, use);
-  return totals_of(sum, count, logged);
+  if (turns) {
+    turns->run(
+        [&](int64_t number) { run_pass<Loss>(batch, number, info, /*idle_runs=*/true, logged, step, use); });
+  } else {
+    each<Loss>(batch, info, /*idle_runs=*/true, logged, step, use);
+  }
+  return losses.totals(logged);
 }
 
 void MicroBatchRunner::evaluate(const data::GlobalBatch& batch, const PassInfo& info, EvaluationStep step,
@@ -175,8 +214,8 @@ void MicroBatchRunner::evaluate(const data::GlobalBatch& batch, const PassInfo& 
                        describe(rows), pass.batch.count);
     }
     if (!bytes.empty() && std::ssize(bytes) != pass.batch.count) {
-      throw ShapeError("{} returned bytes of {} samples; expected {}, one per sample of the batch",
-                       name_of(step), bytes.size(), pass.batch.count);
+      throw ShapeError("{} returned bytes of {}; expected {}, one per sample of the batch", name_of(step),
+                       counted(std::ssize(bytes), "sample"), pass.batch.count);
     }
     use_predictions(pass.samples, {rows.defined() ? rows.to(at::kCPU).contiguous() : rows, bytes});
   };

@@ -58,9 +58,9 @@ class MicroBatchRunner {
   StepTotals train(const data::GlobalBatch& batch, const PassInfo& info, parallel::Engine& engine,
                    LoggedWindows& logged, parallel::Reduce reduce = parallel::Reduce::last);
 
-  // Runs the training_step of a module that calls backward and steps its optimizers itself. Returns this
-  // rank's totals, without requests. Throws Error or ShapeError like
-  // ManualOptimization. Collective.
+  // Runs the training_step of a module that calls backward and steps its optimizers itself; if the batch has
+  // parts, of all micro-batches in turns. Returns this rank's totals, without requests. Throws Error or
+  // ShapeError like ManualOptimization. Collective.
   StepTotals by_hand(const data::GlobalBatch& batch, const PassInfo& info, ManualOptimization& manual,
                      LoggedWindows& logged);
 
@@ -82,6 +82,10 @@ class MicroBatchRunner {
   void each(const data::GlobalBatch& batch, const PassInfo& info, bool idle_runs, LoggedWindows& logged,
             const std::function<Output(Pass&)>& step,
             const std::function<void(const Pass&, const Output&)>& use);
+  template <class Output>
+  void run_pass(const data::GlobalBatch& batch, int64_t number, const PassInfo& info, bool idle_runs,
+                LoggedWindows& logged, const std::function<Output(Pass&)>& step,
+                const std::function<void(const Pass&, const Output&)>& use);
 
   Module& module_;
   const data::Dataset& dataset_;

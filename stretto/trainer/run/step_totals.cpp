@@ -9,11 +9,6 @@ namespace {
 
 constexpr size_t single_values = 4;
 
-double sum_in_fixed_order(std::vector<double> terms) {
-  const auto size = static_cast<int64_t>(terms.size());
-  return parallel::sum_rows_in_fixed_order(at::from_blob(terms.data(), {size}, at::kDouble)).item<double>();
-}
-
 }  // namespace
 
 StepTotals::Packed StepTotals::pack() const {
@@ -35,8 +30,8 @@ StepTotals StepTotals::unpack(const Packed& sums) {
   if (micro_batches == 0) return totals;
   totals.losses.assign(first, first + micro_batches);
   totals.counts.assign(first + micro_batches, sums.end());
-  totals.loss = sum_in_fixed_order(totals.losses);
-  totals.count = sum_in_fixed_order(totals.counts);
+  totals.loss = parallel::sum_in_fixed_order(totals.losses);
+  totals.count = parallel::sum_in_fixed_order(totals.counts);
   return totals;
 }
 

@@ -53,6 +53,10 @@ StepReport TrainingRun::step(const Requests& requests) {
   report.epochs_before = session_.cursor.epochs_done();
   const data::GlobalBatch batch = session_.cursor.batch();
   session_.manual ? step_manually(batch, requests, report) : step_once(batch, requests, report);
+  if (training_.deterministic && engine_.buffers_changed()) {
+    throw ConfigError(
+        "training.deterministic: buffers of the model change in training, such as running statistics, by the samples of each rank; use layers without them, such as LayerNorm");
+  }
   if (!report.rollback.empty()) return report;
   session_.cursor.advance();
   report.epoch_ends = session_.cursor.epoch_begins();
@@ -77,10 +81,6 @@ void TrainingRun::step_once(const data::GlobalBatch& batch, const Requests& requ
     engine_.finish(sums);
   }
   const StepTotals totals = StepTotals::unpack(sums);
-  if (training_.deterministic && engine_.buffers_changed()) {
-    throw ConfigError(
-        "training.deterministic: buffers of the model change in training, such as running statistics, by the samples of each rank; use layers without them, such as LayerNorm");
-  }
   const double loss_sum = totals.loss, count = totals.count;
   if (count <= 0) {
     throw DataError("step {}: the losses of the global batch count {} samples: there are no labels",
