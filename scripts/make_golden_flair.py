@@ -19,6 +19,7 @@ transformer/golden.safetensors:
 transformer/context.conll          sentences of three documents
 transformer/context.safetensors:
     document.<n>, all.<n> [words, width]    their vectors with a context of n words on each side, of their document or of all sentences
+transformer/separator.safetensors           the same with use_context_separator; the vector of [FLERT] is the mean of all others
 
 The tagger is Flair's SequenceTagger (BiLSTM-CRF, no dropout) on OneHotEmbeddings, which are trained vectors of words, and
 CharacterEmbeddings; SGD, gradients clipped to norm 5. Flair's tags <START> and <STOP> are stretto's scores of first and last tags.
@@ -224,21 +225,21 @@ def make_transformer(words, sentences):
     save_file(named_as_in_stretto(tagger), folder / "tagger/model.safetensors", {"format": "pt"})
 
 
-def make_context(words):
+def make_context(separator):
     """Vectors with a context, which Flair takes from the sentences before and behind. Without respect_document_boundaries it reads the
     marker of a document as a word too; here those sentences have none between them."""
     folder = ROOT.parent / "transformer"
-    generator = torch.Generator().manual_seed(2)
-    draw = lambda low, high: int(torch.randint(low, high, (), generator=generator))
-    documents = [[[words[draw(0, len(words))] for _ in range(draw(1, 6))] for _ in range(count)] for count in (4, 1, 3)]
-    (folder / "context.conll").write_text("\n".join(
-        "-DOCSTART- O\n\n" + "\n".join("".join(f"{word} O\n" for word in sentence) for sentence in document) for document in documents))
+    documents = [[[line.split()[0] for line in sentence.splitlines()] for sentence in document.strip().split("\n\n")]
+                 for document in (folder / "context.conll").read_text().split("-DOCSTART- O\n\n")[1:]]
     golden = {}
     for name, bounded in (("document", True), ("all", False)):
         for size in CONTEXTS:
             embedded = TransformerWordEmbeddings(str(folder / "encoder"), layers="-1", subtoken_pooling="first", fine_tune=True,
-                                                 use_context=size, respect_document_boundaries=bounded, use_context_separator=False)
+                                                 use_context=size, respect_document_boundaries=bounded, use_context_separator=separator)
             embedded.eval()
+            if separator:
+                table = embedded.model.get_input_embeddings().weight.data
+                table[-1] = table[:-1].mean(0)
             sentences = []
             for document in documents:
                 marker = Sentence(["-DOCSTART-"])
@@ -248,7 +249,15 @@ def make_context(words):
             embedded.embed(sentences)
             golden[f"{name}.{size}"] = torch.stack([token.embedding for sentence in sentences if not sentence.is_document_boundary
                                                     for token in sentence]).detach().contiguous()
-    save_file(golden, folder / "context.safetensors")
+    save_file(golden, folder / ("separator.safetensors" if separator else "context.safetensors"))
+
+
+def write_documents(words):
+    generator = torch.Generator().manual_seed(2)
+    draw = lambda low, high: int(torch.randint(low, high, (), generator=generator))
+    documents = [[[words[draw(0, len(words))] for _ in range(draw(1, 6))] for _ in range(count)] for count in (4, 1, 3)]
+    (ROOT.parent / "transformer/context.conll").write_text("\n".join(
+        "-DOCSTART- O\n\n" + "\n".join("".join(f"{word} O\n" for word in sentence) for sentence in document) for document in documents))
 
 
 def main():
@@ -276,7 +285,9 @@ def main():
         golden |= {f"{precision}.final.{name}": weight for name, weight in named_as_in_stretto(tagger).items()}
     save_file({name: tensor.contiguous() for name, tensor in golden.items()}, ROOT / "golden.safetensors")
     make_transformer(words, next(iter(random_batches(words, generator))))
-    make_context(words)
+    write_documents(words)
+    for separator in False, True:
+        make_context(separator)
 
 
 if __name__ == "__main__":

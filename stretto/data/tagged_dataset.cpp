@@ -36,7 +36,7 @@ void encode_sentence(const corpus::TaggedCorpus& corpus, int64_t index, const te
       .max_length = static_cast<size_t>(options.max_length),
       .stride = options.long_sentences == LongSentences::window ? static_cast<size_t>(options.stride) : 0};
   std::vector<text::Encoding> windows;
-  if (options.context.words > 0) {
+  if (options.context.words > 0 || options.context.separator) {
     auto whole = encode_in_context(corpus, index, options.context, tokenizer, *encode.max_length);
     if (whole) windows.push_back(std::move(*whole));
   }
@@ -89,6 +89,10 @@ FeatureFile cached_features(const corpus::TaggedCorpus& corpus, const text::Toke
     parts.push_back(static_cast<uint64_t>(options.context.words));
     parts.push_back(static_cast<uint64_t>(options.context.within_document));
     if (options.context.marked) parts.push_back(hash64("marked"));
+  }
+  if (options.context.separator) {
+    parts.push_back(hash64("separator"));
+    parts.push_back(static_cast<uint64_t>(*options.context.separator));
   }
   for (const auto& sentence : corpus.sentences) {
     if (options.context.words > 0) parts.push_back(static_cast<uint64_t>(sentence.document));

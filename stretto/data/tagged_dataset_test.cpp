@@ -176,6 +176,13 @@ TEST(TaggedDataset, ContextIsReadAndNotPredicted) {
   EXPECT_THAT(samples_of({.words = 1}, 16), ElementsAre("|abc|", "|bcde|", "|fgh|", "|fgh|"));
   EXPECT_THAT(samples_of({.words = 2, .within_document = false}, 16),
               ElementsAre("|abcde|", "|abcdefgh|", "|cdefgh|", "|defgh|"));
+  // A separator is in front of a sentence and behind it, also without context.
+  EXPECT_THAT(samples_of({.words = 1, .separator = 4}, 16),
+              ElementsAre("||ab|c|", "|b|cde||", "||f|gh|", "|f|gh||"));
+  EXPECT_THAT(samples_of({.separator = 4}, 16), ElementsAre("||ab||", "||cde||", "||f||", "||gh||"));
+  EXPECT_THAT(samples_of({.words = 9, .separator = 4}, 7),
+              ElementsAre("||ab|c|", "||cde||", "||f|gh|", "|f|gh||"));
+  EXPECT_THAT(samples_of({.words = 9, .separator = 4}, 6).at(1), "|cde|") << "no room for them";
   // Context that does not fit is dropped, the farthest words of the longer side first; longer sentences are
   // split into windows without context.
   EXPECT_THAT(samples_of({.words = 9, .within_document = false}, 7),
@@ -187,6 +194,13 @@ TEST(TaggedDataset, ContextIsReadAndNotPredicted) {
   EXPECT_THAT(values_of(batch.at("words")), ElementsAre(-1, -1, 0, 1, -1, -1));
   EXPECT_THAT(values_of(batch.at("labels")), ElementsAre(ignored, ignored, 0, 1, ignored, ignored));
   EXPECT_THAT(dataset.words(), ElementsAre(2, 2, 1, 1));
+
+  TaggedDatasetOptions separated = {
+      .max_length = 16, .context = {.words = 1, .separator = 4, .marked = true}, .pad_to_multiple_of = 1};
+  const TaggedDataset with = tagging.dataset(conll, separated);
+  const Batch between = with.pack(std::vector<int64_t>{1});
+  EXPECT_THAT(values_of(between.at("words")), ElementsAre(-1, -1, -1, 0, 1, -1, -1, -1));
+  EXPECT_EQ(letters_of(with.pack_without_context(std::vector<int64_t>{1}, {true})), "||cde||");
 }
 
 TEST(TaggedDataset, ContextCanBeLeftOut) {

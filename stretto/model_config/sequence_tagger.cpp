@@ -21,7 +21,8 @@ const Fields& transformer_fields() {
   static const Fields table = {{"layers", &Config::layers},
                                {"layer_mean", &Config::layer_mean},
                                {"subtoken_pooling", &Config::subtoken_pooling},
-                               {"fine_tune", &Config::fine_tune}};
+                               {"fine_tune", &Config::fine_tune},
+                               {"context_separator", &Config::context_separator}};
   return table;
 }
 
@@ -74,6 +75,8 @@ SequenceTaggerConfig SequenceTaggerConfig::from_json(const nlohmann::json& json,
   if (!poolings.contains(config.subtoken_pooling))
     throw ConfigError("{}: subtoken_pooling: found \"{}\"; expected {}", source, config.subtoken_pooling,
                       fmt::join(poolings, ", "));
+  if (config.context_separator && config.transformer.is_null())
+    throw ConfigError("{}: context_separator is true, but there is no transformer, which reads it", source);
   if (config.vocab_size < 1) throw ConfigError("{}: vocab_size is missing; expected at least 1", source);
   if (config.embedding_size() == 0 && config.transformer.is_null()) {
     throw ConfigError(
@@ -96,7 +99,8 @@ SequenceTaggerConfig SequenceTaggerConfig::from_json(const nlohmann::json& json,
 nlohmann::json SequenceTaggerConfig::to_json(const nlohmann::json& original) const {
   nlohmann::json json = begin_config_json(original, model_type, "SequenceTaggerForTokenClassification");
   json.erase("transformer_path");  // the weights are saved with the others
-  for (const char* key : {"transformer", "layers", "layer_mean", "subtoken_pooling", "fine_tune"})
+  for (const char* key :
+       {"transformer", "layers", "layer_mean", "subtoken_pooling", "fine_tune", "context_separator"})
     json.erase(key);
   if (!transformer.is_null()) {
     json["transformer"] = transformer;

@@ -16,6 +16,7 @@ class ModelOutline;
 // of Flair's SequenceTagger where it has them.
 struct SequenceTaggerConfig {
   static constexpr const char* model_type = "sequence-tagger";
+  static constexpr const char* separator = "[FLERT]";  // Flair's, of context_separator
 
   // The config.json of an encoder whose states are part of a word's vector; null: no encoder.
   nlohmann::json transformer;
@@ -25,6 +26,7 @@ struct SequenceTaggerConfig {
   bool layer_mean = true;                  // averages several layers; false: concatenates them
   std::string subtoken_pooling = "first";  // last, first_last, mean: the vector of a word with several tokens
   bool fine_tune = true;
+  bool context_separator = false;  // the transformer reads `separator` in front of a sentence and behind it
 
   int64_t vocab_size = 0;         // of the word embedding table
   int64_t word_dimensions = 100;  // 0: words are represented by their characters only

@@ -41,9 +41,10 @@ struct TextLimits {
 struct WordReader {
   // the characters that it knows (text/characters.h); "": it does not read characters
   std::string characters = {};
-  bool whole_words = false;   // reads the tokens of each word as one
-  bool word_ids = false;      // then also an id of each word, by a tokenizer of words in the model's folder
-  bool reads_context = true;  // reads tokens together with those of surrounding words, which it does not tag
+  bool whole_words = false;    // reads the tokens of each word as one
+  bool word_ids = false;       // then also an id of each word, by a tokenizer of words in the model's folder
+  bool reads_context = true;   // reads tokens together with those of surrounding words, which it does not tag
+  std::string separator = {};  // a token in front of each sentence and behind it; "": none
 };
 
 // A model without a head computes the states of some layers side by side, [T, layers * width].
@@ -127,6 +128,8 @@ struct WeightNames {
     std::string prefix;  // of its parameters in this model: "transformer."
     const TextModel* model;
     std::filesystem::path folder;
+    // The rows of its token embeddings if the folder has fewer: the others begin as the mean of those.
+    int64_t vocab_size = 0;
   };
   std::vector<Inner> inner = {};
 };

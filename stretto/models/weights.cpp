@@ -66,13 +66,27 @@ WeightReport compare(const NamedTensors& weights, const Shapes& parameters, cons
   return report;
 }
 
+// Adds rows to the table of token embeddings, the only one whose parameter has vocab_size rows but whose
+// weights have fewer.
+void add_rows(NamedTensors& weights, const Shapes& parameters, int64_t vocab_size) {
+  for (auto& [name, weight] : weights) {
+    const auto found = parameters.find(name);
+    if (found == parameters.end() || weight.dim() != 2 || found->second.size() != 2) continue;
+    const int64_t missing = vocab_size - weight.size(0);
+    if (found->second[0] != vocab_size || missing <= 0) continue;
+    const Tensor mean = weight.mean(0, /*keepdim=*/true, at::kFloat).to(weight.scalar_type());
+    weight = at::cat({weight, mean.expand({missing, -1})});
+  }
+}
+
 // Adds the weights and differences of a folder. `prefix`: the prefix of the model's parameters in the
-// outermost model.
+// outermost model. `vocab_size`: WeightNames::Inner's.
 void collect(const TextModel& model, const std::filesystem::path& folder, const std::string& prefix,
-             NamedTensors& found, WeightReport& report) {
+             int64_t vocab_size, NamedTensors& found, WeightReport& report) {
   const WeightNames names = model.weight_names();
-  const NamedTensors weights = current_weights(folder, names);
+  NamedTensors weights = current_weights(folder, names);
   const Shapes shapes = own_shapes(model, names);
+  if (vocab_size > 0) add_rows(weights, shapes, vocab_size);
   WeightReport differences = compare(weights, shapes, folder.string());
   if (names.is_leftover) std::erase_if(differences.unexpected, names.is_leftover);
   for (const auto& [name, tensor] : weights)
@@ -80,7 +94,7 @@ void collect(const TextModel& model, const std::filesystem::path& folder, const 
   for (const std::string& name : differences.missing) report.missing.push_back(prefix + name);
   for (const std::string& name : differences.unexpected) report.unexpected.push_back(prefix + name);
   for (const WeightNames::Inner& inner : names.inner)
-    collect(*inner.model, inner.folder, prefix + inner.prefix, found, report);
+    collect(*inner.model, inner.folder, prefix + inner.prefix, inner.vocab_size, found, report);
 }
 
 }  // namespace
@@ -88,7 +102,7 @@ void collect(const TextModel& model, const std::filesystem::path& folder, const 
 ModelWeights open_weights(const TextModel& model, const std::filesystem::path& folder) {
   NamedTensors found;
   WeightReport report;
-  collect(model, folder, "", found, report);
+  collect(model, folder, "", /*vocab_size=*/0, found, report);
   return {std::make_unique<MemorySource>(std::move(found)), std::move(report)};
 }
 

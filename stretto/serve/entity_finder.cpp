@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
+#include "stretto/data/sentence_context.h"
 #include "stretto/model_config/heads.h"
 #include "stretto/models/capabilities.h"
 #include "stretto/text/copy_tokenizer.h"
@@ -73,6 +74,7 @@ EntityFinder::EntityFinder(const std::filesystem::path& folder, const PipelineOp
   const WordReader reader = word_reader_of(*served_.model);
   if (reader.word_ids) words_ = text::Tokenizer::load(folder / text::words_folder);
   inputs_ = {text::Characters(reader.characters), reader.whole_words, words_ ? &*words_ : nullptr};
+  separator_ = data::separator_id(reader.separator, served_.tokenizer);
 }
 
 // Byte-level BPE encodes each word with a space in front, as in training, even if the folder's settings do
@@ -93,6 +95,9 @@ EntityFinder::Sample EntityFinder::sample_of(const PipelineInput& input) const {
                                : served_.tokenizer.encode_windows(input.text, options);
   // Without special tokens, a text without words has no tokens.
   std::erase_if(sample.windows, [](const text::Encoding& window) { return window.size() == 0; });
+  // As in training, a text that is split into windows has no separators.
+  if (separator_ && sample.windows.size() == 1 && sample.windows[0].size() + 2 <= longest)
+    data::surround(sample.windows[0], *separator_, served_.tokenizer);
   if (input.words) move_into_text(*input.words, sample.windows);
   if (!inputs_.whole_words) number_tokens(sample.windows, stride);
   sample.places = places_of_words(sample.windows);

@@ -78,6 +78,7 @@ class EntityFinder : public Pipeline {
   // the tokenizer of word vectors, if the model has those besides tokens
   std::optional<text::Tokenizer> words_;
   data::WordInputs inputs_;
+  std::optional<int32_t> separator_;  // a token around each sentence
   const SequenceLabeller& labeller_;
   bool has_own_labeller_;
   std::string strategy_;

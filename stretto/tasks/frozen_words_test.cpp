@@ -6,10 +6,14 @@
 #include "stretto/data/tagged_dataset.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/model_config/heads.h"
+#include "stretto/model_config/sequence_tagger.h"
 #include "stretto/models/golden_support.h"
 #include "stretto/models/registry.h"
 #include "stretto/nn/initial_values.h"
 #include "stretto/tasks/kept_states.h"
+#include "stretto/tensor/tensor_source.h"
+#include "stretto/text/add_token.h"
+#include "stretto/text/copy_tokenizer.h"
 
 namespace stretto::tasks {
 namespace {
@@ -46,6 +50,43 @@ TEST(WordsInContext, EqualFlairs) {
         cache);
     const Batch batch = whole_batch(dataset);
     const Tensor states = model->forward(batch, {}).index({batch.at("words").ge(0)});
+    EXPECT_LT(relative_difference(states, wanted), 1e-5) << name;
+  }
+  EXPECT_EQ(golden.size(), 6u);
+}
+
+// The same with Flair's token between a sentence and its context, whose vector is the mean of all others.
+TEST(WordsInContext, EqualFlairsWithASeparator) {
+  const TempFolder folder;
+  const auto golden = SafetensorsFile(of_transformer / "separator.safetensors").load_all();
+  const auto encoder = of_transformer / "encoder";
+  text::copy_tokenizer(encoder, /*lowercase=*/true, folder.path());
+  const int32_t separator = text::add_special_token(folder.path(), SequenceTaggerConfig::separator);
+  nlohmann::json config = read_config_json(of_transformer / "tagger/config.json");
+  config.update({{"fine_tune", false},
+                 {"characters", ""},
+                 {"word_dimensions", 0},
+                 {"layers", "-1"},
+                 {"subtoken_pooling", "first"},
+                 {"context_separator", true},
+                 {"transformer_path", encoder.string()}});
+  config["transformer"]["vocab_size"] = separator + 1;
+  const auto model = make_text_model(bundled_models(), heads::token_classification, config, "config.json");
+  EXPECT_EQ(model->capabilities().word_reader->separator, "[FLERT]");
+  auto values = open_weights(*model, folder.path()).values;
+  nn::fill_parameters(*model, JoinedSources(std::move(values), initial_values(*model, 1)));
+  at::NoGradGuard no_grad;
+  for (const auto& [name, wanted] : golden) {
+    const size_t dot = name.find('.');
+    const data::TaggedDataset dataset(corpus::read_tagged(of_transformer / "context.conll"),
+                                      data::LabelSet({"O"}), text::Tokenizer::load(folder.path()),
+                                      {.max_length = 48,
+                                       .whole_words = true,
+                                       .context = {.words = std::stoll(name.substr(dot + 1)),
+                                                   .within_document = name.substr(0, dot) == "document",
+                                                   .separator = separator},
+                                       .cache = folder.path()});
+    const Tensor states = model->capabilities().frozen_states->compute(whole_batch(dataset), {});
     EXPECT_LT(relative_difference(states, wanted), 1e-5) << name;
   }
   EXPECT_EQ(golden.size(), 6u);

@@ -20,6 +20,7 @@
 #include "stretto/models/registry.h"
 #include "stretto/settings/describe.h"
 #include "stretto/tensor/safetensors.h"
+#include "stretto/text/add_token.h"
 #include "stretto/text/copy_tokenizer.h"
 #include "stretto/text/simple_normalizers.h"
 #include "stretto/text/tokenizer.h"
@@ -127,6 +128,7 @@ SequenceTaggerConfig config_of(const TaggerSettings& settings, const Vocabulary&
     config.layer_mean = settings.layer_mean;
     config.subtoken_pooling = settings.subtoken_pooling;
     config.fine_tune = settings.fine_tune;
+    config.context_separator = settings.context_separator;
   }
   config.vocab_size = std::ssize(vocabulary.words);
   config.word_dimensions = vocabulary.dimensions;
@@ -148,17 +150,25 @@ SequenceTaggerConfig config_of(const TaggerSettings& settings, const Vocabulary&
   return config;
 }
 
+// Adds the separator to the tokenizer in `folder`, and a row for it to the transformer's token embeddings.
+void add_separator(const std::filesystem::path& folder, SequenceTaggerConfig& config) {
+  try {
+    const int64_t id = text::add_special_token(folder, SequenceTaggerConfig::separator);
+    nlohmann::json& size = config.transformer.at("vocab_size");
+    size = std::max(size.get<int64_t>(), id + 1);
+  } catch (const DataError& error) {
+    throw ConfigError("sequence_tagger.context_separator: {}: {}", config.transformer_path, error.what());
+  }
+}
+
 void write_new_tagger(const std::filesystem::path& folder, const TaggerSettings& settings,
-                      const Vocabulary& vocabulary, const SequenceTaggerConfig& config) {
-  nlohmann::json json = config.to_json({});
-  for (const char* of_tags : {"id2label", "label2id"}) json.erase(of_tags);
-  if (settings.transformer) json["transformer_path"] = config.transformer_path;
+                      const Vocabulary& vocabulary, SequenceTaggerConfig config) {
   make_folders(folder);
-  write_file_atomic(folder / "config.json", json.dump(2) + "\n");
   std::filesystem::path words = folder;
   if (settings.transformer) {
     text::copy_tokenizer(*settings.transformer, text::Tokenizer::load(*settings.transformer).lowercase(),
                          folder);
+    if (settings.context_separator) add_separator(folder, config);
     words /= text::words_folder;
     if (config.word_dimensions > 0) make_folders(words);
   }
@@ -172,6 +182,10 @@ void write_new_tagger(const std::filesystem::path& folder, const TaggerSettings&
         {{"words.weight",
           at::from_blob(values.data(), {config.vocab_size, config.word_dimensions}, at::kFloat).clone()}});
   }
+  nlohmann::json json = config.to_json({});
+  for (const char* of_tags : {"id2label", "label2id"}) json.erase(of_tags);
+  if (settings.transformer) json["transformer_path"] = config.transformer_path;
+  write_file_atomic(folder / "config.json", json.dump(2) + "\n");
 }
 
 // Throws ConfigError, by the transformer's config.json, for a family or layers that cannot be read.

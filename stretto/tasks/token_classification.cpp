@@ -135,6 +135,7 @@ std::unique_ptr<data::TaggedDataset> TokenClassification::tokenize(const TaggedC
       .words = words_ ? &*words_ : nullptr,
       .context = {.words = settings_.context_size,
                   .within_document = settings_.respect_document_boundaries,
+                  .separator = data::separator_id(reader.separator, tokenizer),
                   .marked = !is_scored && settings_.context_dropout > 0},
       .cache = recipe_.data.cache.value_or(recipe_.output / "cache"),
       .pad_to_multiple_of = recipe_.data.pad_to_multiple_of,

@@ -241,6 +241,31 @@ def check_frozen(stretto):
                   "token_classification.respect_document_boundaries=false")
 
 
+def check_separator(stretto):
+    """A tagger with Flair's separator: training, test and prediction read it, and the model's folder has it."""
+    separated = ["sequence_tagger.context_separator=true"]
+    stretto.train("frozen.yaml", "separated", 2, "training.epochs=3", *separated)
+    config, plain = (stretto.json(f"{run}/model/config.json") for run in ("separated", "frozen-2-cpu"))
+    require(config["context_separator"] and not plain["context_separator"], "config.json records the separator")
+    require(config["transformer"]["vocab_size"] == plain["transformer"]["vocab_size"] + 1, "the separator has a vector")
+    added = stretto.json("separated/model/tokenizer.json")["added_tokens"][-1]
+    require((added["content"], added["id"]) == ("[FLERT]", plain["transformer"]["vocab_size"]), f"{added}")
+    require(losses_of(stretto, "separated")[:3] != losses_of(stretto, "frozen-2-none")[:3], "the separator changes nothing")
+    # Without context, test and prediction read the same: the sentence between two separators.
+    (stretto.folder / "further-separated.yaml").write_text(RECIPE.replace("config: tagger.json", "path: separated/model"))
+    stretto.run("test", "further-separated.yaml", "output=separated")
+    records = [json.loads(line) for line in (stretto.folder / "separated/predictions.jsonl").read_text().splitlines()]
+    texts = [" ".join(record["tokens"]) for record in records[:12]]
+    predict = ["predict", "--model", "separated/model"] + [word for text in texts for word in ("--text", text)]
+    for record, line in zip(records, stretto.run(*predict).splitlines()):
+        found = [entity["word"] for entity in json.loads(line)["entities"]]
+        wanted = [" ".join(record["tokens"][span["begin"]:span["end"]]) for span in record["spans"]]
+        require(found == wanted, f"predict found {found}, test {wanted} in {record['tokens']}")
+    # A trained folder is trained further with its separator.
+    stretto.train("further-separated.yaml", "further-separated", 1, *STEPS)
+    require(stretto.json("further-separated/model/config.json")["context_separator"], "the separator is lost")
+
+
 def check_same_run(stretto, one, other):
     for file in ["model.safetensors", "config.json"]:
         require((stretto.folder / one / "model" / file).read_bytes() == (stretto.folder / other / "model" / file).read_bytes(),
@@ -311,6 +336,9 @@ def check_refusals(stretto):
     refused("there is no config.json in data", SECTION, "sequence_tagger.transformer=data")
     refused('"-9" is not a layer; the model has 2 layers', SECTION, "sequence_tagger={transformer: encoder, layers: -9}")
     refused("only a transformer reads neighbouring sentences", "token_classification.context_size=5")
+    refused("sequence_tagger.context_separator: it has no effect without transformer", SECTION, "sequence_tagger.context_separator=true")
+    refused("sequence_tagger.context_separator: sentences have no context from which they are separated", SECTION,
+            "sequence_tagger={transformer: encoded/model, context_separator: true}")
     refused("sentences have no context to leave out", "token_classification.context_dropout=0.5")
     refused("context_size: -1 is out of range", "token_classification.context_size=-1")
     refused("only states of a frozen transformer are kept", "token_classification.embeddings_storage_mode=cpu")
@@ -342,6 +370,7 @@ def main(program):
         check_losses(stretto)
         check_transformer(stretto)
         check_frozen(stretto)
+        check_separator(stretto)
         check_flair_script(stretto)
         check_refusals(stretto)
 

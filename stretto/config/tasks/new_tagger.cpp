@@ -45,7 +45,7 @@ void check(const TaggerSettings& tagger, const std::function<bool(const std::str
   if (tagger.word_vectors && !std::filesystem::is_regular_file(*tagger.word_vectors))
     refuse("word_vectors", fmt::format("{} is not a file (relative paths start at the working directory)",
                                        tagger.word_vectors->string()));
-  for (const char* other : {"layers", "layer_mean", "subtoken_pooling", "fine_tune"})
+  for (const char* other : {"layers", "layer_mean", "subtoken_pooling", "fine_tune", "context_separator"})
     if (!tagger.transformer && given(other))
       refuse(other, "it has no effect without transformer; remove this, or set transformer");
   if (tagger.transformer && !std::filesystem::is_regular_file(*tagger.transformer / "config.json"))
@@ -70,6 +70,9 @@ void TaggerSettings::fields(settings::Fields& field) {
         "the vector of a word of several tokens: that of the first, of the last, both, or the mean of all",
         settings::one_of({"first", "last", "first_last", "mean"}));
   field("fine_tune", fine_tune, "train the transformer too; off: it stays as it is, without dropout");
+  field(
+      "context_separator", context_separator,
+      "the transformer reads a token [FLERT], which is added to its vocabulary, between a sentence and its context, as Flair's use_context_separator");
   field(
       "word_vectors", word_vectors,
       "file of word vectors: GloVe's or word2vec's text, or word2vec's binary form; its words are the vocabulary; unset: random vectors of the words of data.train");
@@ -152,6 +155,10 @@ void check_new_tagger(const Recipe& recipe) {
     refuse(
         "token_classification.context_size",
         "only a transformer reads neighbouring sentences; remove this, or set sequence_tagger.transformer");
+  if (tagger.context_separator && words.context_size == 0)
+    refuse(
+        "sequence_tagger.context_separator",
+        "sentences have no context from which they are separated; set token_classification.context_size, or remove this");
   if (words.embeddings_storage_mode != StateStorage::none && (!tagger.transformer || tagger.fine_tune))
     refuse(
         "token_classification.embeddings_storage_mode",

@@ -18,6 +18,7 @@ struct TaggerSettings {
   bool layer_mean = true;
   std::string subtoken_pooling = "first";
   bool fine_tune = true;
+  bool context_separator = false;
   std::optional<std::filesystem::path> word_vectors = std::nullopt;
   std::optional<int64_t> word_dimensions = std::nullopt;
   std::optional<bool> train_words = std::nullopt;

@@ -69,7 +69,8 @@ SequenceTagger::SequenceTagger(const SequenceTaggerConfig& config, std::shared_p
   words_read_ = {.characters = config.characters,
                  .whole_words = transformer_ != nullptr,
                  .word_ids = transformer_ && words_,
-                 .reads_context = transformer_ != nullptr};
+                 .reads_context = transformer_ != nullptr,
+                 .separator = config.context_separator ? SequenceTaggerConfig::separator : ""};
 }
 
 Capabilities SequenceTagger::capabilities() const {
@@ -209,7 +210,8 @@ nn::InitialValue SequenceTagger::initial_value(const std::string& parameter) con
 
 WeightNames SequenceTagger::weight_names() const {
   if (!transformer_ || config_.transformer_path.empty()) return {};
-  return {.inner = {{std::string(transformer_prefix), transformer_.get(), config_.transformer_path}}};
+  return {.inner = {{std::string(transformer_prefix), transformer_.get(), config_.transformer_path,
+                     config_.context_separator ? transformer_->limits().vocab_size : 0}}};
 }
 
 nlohmann::json SequenceTagger::config_json(const nlohmann::json& original) const {
