@@ -127,6 +127,24 @@ TEST_F(ModuleProgram, AGanTrainsTestsAndPredictsOnOneAndTwoRanks) {
   for (const auto& [name, value] : by_one) EXPECT_NEAR(value, by_two.at(name), 1e-9) << name;
 }
 
+// accmt's alaunch: a further process of the launched program evaluates.
+TEST_F(ModuleProgram, ALaunchedProgramIsEvaluatedWhileItTrains) {
+  ASSERT_EQ(train("ranks", 2).exit_code, 0);
+  const ShellResult result = train("async", 2, "evaluate.async=true");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto evaluations = [&](const char* run) {
+    std::map<int64_t, double> found;
+    for (const auto& record : records(run))
+      if (record.contains("eval_accuracy")) found[record["step"]] = record["eval_accuracy"];
+    return found;
+  };
+  const auto by_ranks = evaluations("ranks"), beside = evaluations("async");
+  ASSERT_EQ(by_ranks.size(), 2U);
+  ASSERT_EQ(beside.size(), by_ranks.size());
+  for (const auto& [step, accuracy] : by_ranks) EXPECT_NEAR(beside.at(step), accuracy, 1e-9) << step;
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "async/logger_logs/evaluation.log"));
+}
+
 // Patience stops the run after evaluations 2 to 4, none of which is better than the first.
 TEST_F(ModuleProgram, EarlyStoppingAppliesWhenTheRunIsRestarted) {
   const std::string settings = "optimizer.lr=0 training.epochs=6";

@@ -33,6 +33,13 @@ TEST(KnownVerb, OthersAreNamedWithTheNearestVerb) {
   EXPECT_THAT([] { require(""); }, ThrowsMessage<ConfigError>("\"\" is not a verb of stretto (train, test)"));
 }
 
+TEST(KnownVerb, CommandsOfAccmtAreTranslated) {
+  EXPECT_THAT(
+      [] { require("alaunch"); },
+      ThrowsMessage<ConfigError>(
+          "\"alaunch\" is a command of accmt; use stretto launch, with the setting evaluate.async=true of the program's recipe (docs/migrating.md)"));
+}
+
 TEST(KnownVerb, OptionsFollowAVerb) {
   EXPECT_THAT(
       [] { require("--foo"); },
