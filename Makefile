@@ -11,7 +11,7 @@ TSAN_ENV := TSAN_OPTIONS=halt_on_error=1:handle_segv=0:ignore_noninstrumented_mo
 LINT = $(SETUP) lint && cmake --preset dev -B build/lint -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DSTRETTO_UNITY=ON >/dev/null && \
   scripts/lint.py build/lint
 
-.PHONY: help setup build build-all package wheel test test-mlflow test-data test-asan test-asan-torch-free test-tsan fuzz chaos bench demo docs format format-check lint lint-changed check-torch-2.11 check-cuda check-kubernetes ci nightly clean
+.PHONY: help setup build build-all package wheel test test-mlflow test-data test-asan test-asan-torch-free test-tsan fuzz chaos bench demo docs format format-check lint lint-changed check-torch-2.11 check-cuda check-docker check-kubernetes ci nightly clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z][a-z0-9.-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 29
@@ -138,6 +138,10 @@ check-cuda:  ## compile (not link, not run) the CUDA parts against the headers o
 	@xargs cmake --build build/check-cuda --target <build/check-cuda/cuda_objects.txt
 	@echo "the CUDA parts compile: $$(wc -l <build/check-cuda/cuda_objects.txt) file(s)"
 
+check-docker:  ## build deploy/Dockerfile without a daemon, as root, and run its image (PACKAGE=: without the build inside)
+	@$(SETUP) docker
+	@scripts/check_docker.sh
+
 check-kubernetes:  ## compare deploy/kubernetes with the published schemas of Kubernetes and Kubeflow
 	@$(SETUP) kubernetes
 	@"$(DEPS)/kubernetes/bin/python" scripts/check_kubernetes.py
@@ -147,7 +151,7 @@ ci:  ## format-check, lint-changed, test-asan-torch-free and test, all of them e
 
 nightly:  ## every slow check, going on after a failed one, and a table of results; ONLY="fuzz check-cuda": only these
 	@STEPS="$(ONLY)" scripts/steps.sh build/nightly test-asan "test-tsan ALL=1" fuzz "bench QUICK=1" check-torch-2.11 check-cuda \
-	  check-kubernetes docs
+	  check-docker check-kubernetes docs
 
 clean:  ## remove build/ (what setup installed stays in .deps/)
 	rm -rf build

@@ -13,6 +13,7 @@
 #   scripts/setup.sh torch-2.11   also the headers of torch 2.11 for make check-torch-2.11 (a 530 MB download)
 #   scripts/setup.sh cuda         also the headers of CUDA and of torch's CUDA build for make check-cuda (a 1.7 GB
 #                                 download)
+#   scripts/setup.sh docker       also buildah and mmdebstrap for make check-docker
 #   scripts/setup.sh kubernetes   also the schemas of Kubernetes and Kubeflow for make check-kubernetes
 #                                 (120 MB)
 #
@@ -37,6 +38,7 @@ PACKAGES=(cmake ninja-build g++ make ccache mold pkg-config git python3-venv
 TEST_PACKAGES=(iproute2 util-linux openmpi-bin libopenmpi-dev openssh-client openssh-server slurm-wlm munge)
 BENCH_PACKAGES=(libtcmalloc-minimal4 util-linux)
 DOCS_PACKAGES=(doxygen)
+DOCKER_PACKAGES=(buildah mmdebstrap)
 LINT_PACKAGES=(clang-format-14)  # versions differ in what they write
 CLANG_TIDY=18.1.8                # Debian 12's does not understand all of C++20
 
@@ -361,8 +363,9 @@ for want in "$@"; do
     lint) packages+=("${LINT_PACKAGES[@]}") ;;
     docs) packages+=("${DOCS_PACKAGES[@]}") ;;
     bench) packages+=("${BENCH_PACKAGES[@]}") ;;
+    docker) packages+=("${DOCKER_PACKAGES[@]}") ;;
     demo | torch-2.11 | cuda | kubernetes | mlflow) ;;
-    *) fail "unknown argument \"$want\"; expected any of: tests, lint, docs, demo, bench, torch-2.11, cuda, kubernetes, mlflow" ;;
+    *) fail "unknown argument \"$want\"; expected any of: tests, lint, docs, demo, bench, torch-2.11, cuda, docker, kubernetes, mlflow" ;;
   esac
 done
 install_packages "${packages[@]}"
