@@ -129,6 +129,9 @@ def seconds_to_step(commands, sign, env=None):
     return seen - begun
 
 
+MEASUREMENTS = {"first_step": first_step, "reductions": reductions, "training": training}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--stretto", type=pathlib.Path, default=measure.ROOT / "build/release/bin/stretto")
@@ -138,16 +141,17 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=40, help="steps of stretto per turn; the first is not measured")
     parser.add_argument("--seconds", type=float, default=15, help="seconds of a peer's steps per turn")
+    parser.add_argument("--only", nargs="+", choices=MEASUREMENTS, default=list(MEASUREMENTS), help="default: all")
     options = parser.parse_args()
-    options.encoder = measure.encoder(options.encoder)
+    if "training" in options.only:
+        options.encoder = measure.encoder(options.encoder)
     measure.require_tools("taskset", "unshare")
     possible = subprocess.run([TESTBED], capture_output=True, text=True)
     if possible.returncode == 77:
         measure.print_skipped("2 hosts", possible.stderr.strip())
         return
-    first_step(options)
-    reductions(options)
-    training(options)
+    for name in options.only:
+        MEASUREMENTS[name](options)
 
 
 if __name__ == "__main__":
