@@ -34,7 +34,7 @@ const std::set<std::string> allowed = {
     // options of other programs
     "--mpi", "--nproc-per-node", "--ntasks-per-node", "--cpus", "--governor", "--localalloc",
     // options of `stretto launch`, which starts programs without recipes too
-    "--collective-timeout", "--encrypt", "--strategy",
+    "--collective-timeout", "--strategy",
     // names of files and parameters
     "model.safetensors", "model.shared", "model.embed_tokens", "model.layers", "model.norm", "tokenizer.json",
     "tokenizer.model",

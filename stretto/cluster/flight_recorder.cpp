@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/strings.h"
 
 namespace stretto::cluster {
 namespace {
@@ -197,7 +198,8 @@ std::shared_ptr<FlightRecorder> FlightRecorder::open(const std::string& path, in
   const uint64_t ranks = header.ranks;
   const uint64_t pages = (size - header_bytes) / sizeof(Page);
   if (rank < 0 || static_cast<uint64_t>(rank) >= ranks || ranks > pages) {
-    throw IoError("{}: a flight record of {} ranks has no page for rank {}", path, ranks, rank);
+    throw IoError("{}: a flight record of {} has no page for rank {}", path,
+                  counted(static_cast<int64_t>(ranks), "rank"), rank);
   }
   recorder->beat();
   page_of(recorder->memory_, rank).pid = ::getpid();

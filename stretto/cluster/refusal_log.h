@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -8,8 +10,8 @@
 namespace stretto::cluster {
 
 // Logs a warning for each connection that was closed because its other side failed to authenticate. The rate
-// is limited: after the first twenty lines, at most one per minute, with the number of omitted ones. Not
-// thread-safe.
+// is limited: after the first twenty lines, at most one per minute, with the number of omitted ones. Also
+// lists hosts from which no process has authenticated. Only unproved_hosts() is thread-safe.
 class RefusalLog {
  public:
   // `what`: the owner of the connections, for messages.
@@ -17,11 +19,20 @@ class RefusalLog {
 
   void add(const std::string& peer, const std::string& reason, Clock::time_point now = Clock::now());
 
+  // Call these when a connection from `peer` ends before it authenticated, and when one authenticates.
+  void ended_unproved(const std::string& peer, const std::string& reason);
+  void proved(const std::string& peer);
+  // Hosts with connections of which none has authenticated, each with the reason of its last one, at most
+  // three: "10.0.0.7 (it does not have the job's secret)"; "" if there are none.
+  std::string unproved_hosts() const;
+
  private:
   const std::string what_;
   int logged_ = 0;
   int skipped_ = 0;
   Clock::time_point quiet_until_{};
+  mutable std::mutex mutex_;                     // guards the next member
+  std::map<std::string, std::string> unproved_;  // the reason by host
 };
 
 }  // namespace stretto::cluster

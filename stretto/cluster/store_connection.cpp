@@ -86,6 +86,7 @@ void StoreConnection::check_proof() {
   }
   in_.clear();
   phase_ = Phase::ready;
+  refusals_->proved(peer_);
   out_.assign(1, store_accepted);
   flush();
 }
@@ -122,6 +123,7 @@ void StoreConnection::try_answer(StoreTable& table) {
 }
 
 void StoreConnection::settle(StoreTable& table) {
+  if (!proved()) refusals_->ended_unproved(peer_, end_);
   for (const Request& request : at_end_) table.answer(request);
   at_end_.clear();
 }
@@ -146,6 +148,7 @@ void StoreConnection::flush() {
 
 void StoreConnection::drop(const std::string& reason) {
   refusals_->add(peer_, reason);
+  end_ = reason;
   socket_.reset();
 }
 

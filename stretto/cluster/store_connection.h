@@ -37,7 +37,8 @@ class StoreConnection {
   // in time. Returns whether it answered: queued requests of the client may have changed the table.
   bool retry(StoreTable& table);
 
-  // Performs the additions that the client requested for the end of its connection. REQUIRES: closed().
+  // Performs the additions that the client requested for the end of its connection, and notes one that has
+  // not authenticated. REQUIRES: closed().
   void settle(StoreTable& table);
 
   // Closes the connection, with a warning that names the peer and the reason.
@@ -55,6 +56,7 @@ class StoreConnection {
 
   Fd socket_;
   RefusalLog* refusals_;
+  std::string end_ = "it ended the connection before it authenticated";  // unless drop() sets another reason
   std::string peer_;
   std::string expected_proof_;
   Phase phase_ = Phase::greeting;

@@ -28,6 +28,7 @@ class StoreServer::Loop {
   }
 
   size_t connections() const { return open_; }
+  std::string unproved_hosts() const { return refusals_.unproved_hosts(); }
 
   void stop() { stop_.wake(); }
 
@@ -130,6 +131,8 @@ StoreServer::StoreServer(Fd bound, std::string secret, StoreServerOptions option
   loop_ = std::make_unique<Loop>(std::move(bound), std::move(secret), options);
   thread_ = std::thread([this] { loop_->run(); });
 }
+
+std::string StoreServer::unproved_hosts() const { return loop_->unproved_hosts(); }
 
 void StoreServer::wait_until_unused(std::chrono::milliseconds at_most) const {
   const auto deadline = Clock::now() + at_most;

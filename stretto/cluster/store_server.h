@@ -36,6 +36,9 @@ class StoreServer {
 
   const Endpoint& endpoint() const { return endpoint_; }
 
+  // RefusalLog::unproved_hosts(). Thread-safe.
+  std::string unproved_hosts() const;
+
   // Waits until no client is connected, or for `at_most`.
   void wait_until_unused(std::chrono::milliseconds at_most) const;
 

@@ -230,6 +230,17 @@ TEST_F(Store, AFullStoreReportsItAndContinues) {
   EXPECT_EQ(a.get("a", 1s), "v");
 }
 
+// A process that only looks whether the port is open ends its connection too.
+TEST(RefusalLog, HostsAreListedUntilOneOfTheirProcessesAuthenticates) {
+  RefusalLog refusals;
+  refusals.ended_unproved("10.0.0.1 port 5", "it left");
+  refusals.ended_unproved("10.0.0.1 port 6", "it has another secret");
+  refusals.ended_unproved("10.0.0.2 port 5", "it left");
+  EXPECT_EQ(refusals.unproved_hosts(), "10.0.0.1 (it has another secret), 10.0.0.2 (it left)");
+  refusals.proved("10.0.0.1 port 7");
+  EXPECT_EQ(refusals.unproved_hosts(), "10.0.0.2 (it left)");
+}
+
 TEST(RefusalLog, RefusedConnectionsCannotFillTheLog) {
   RefusalLog refusals;
   const Clock::time_point start{};

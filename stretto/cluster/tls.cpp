@@ -385,9 +385,8 @@ Fd accept_tls(Fd connection, const std::string& secret) {
 
 Fd connect_tls(Fd connection, const Endpoint& peer, const std::string& secret, Clock::time_point deadline) {
   if (receive_exactly(connection, peer, tls_greeting.size(), deadline) != tls_greeting) {
-    throw PeerRefusal(
-        "{}: the process there does not encrypt its connections, and this one does; pass --encrypt on all hosts or on none",
-        peer.text());
+    throw OneSideEncrypts("{}: the process there does not encrypt its connections, and this one does",
+                          peer.text());
   }
   auto tunnel = std::make_unique<Tunnel>(std::move(connection), secret, /*accepts=*/false, "");
   while (true) {
@@ -408,9 +407,7 @@ Fd connect_tls(Fd connection, const Endpoint& peer, const std::string& secret, C
 
 void require_plain(std::string_view received, const Endpoint& peer) {
   if (!received.starts_with(tls_greeting)) return;
-  throw PeerRefusal(
-      "{}: the process there encrypts its connections, and this one does not; pass --encrypt on all hosts or on none",
-      peer.text());
+  throw OneSideEncrypts("{}: the process there encrypts its connections, and this one does not", peer.text());
 }
 
 void flush_tls() {

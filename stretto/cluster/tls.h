@@ -22,9 +22,12 @@ namespace stretto::cluster {
 // recognise it. No longer than the first message of any protocol between hosts.
 inline constexpr std::string_view tls_greeting = "stretto: this port is encrypted\n";
 
-// The other side of a connection has another secret, or only one side encrypts; the message is complete.
+// The other side of a connection has another secret, or only one side encrypts.
 struct PeerRefusal : DistributedError {
   using DistributedError::DistributedError;
+};
+struct OneSideEncrypts : PeerRefusal {
+  using PeerRefusal::PeerRefusal;
 };
 
 // The accepting side. Returns at once; if the other side does not know the secret, the descriptor reads as

@@ -14,6 +14,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/registry.h"
+#include "stretto/base/strings.h"
 #include "stretto/comm/backends.h"
 #include "stretto/comm/host_team.h"
 #include "stretto/comm/shared_memory.h"
@@ -112,7 +113,8 @@ Group::Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int
   }
   if (options_.encrypt && backend != "shm" && backend != "tcp") {
     throw ConfigError(
-        "back end {}: it cannot encrypt its traffic; use auto or tcp on CPUs, or omit --encrypt", backend);
+        "back end {}: it cannot encrypt its traffic; use auto or tcp on CPUs, or start the job without encryption",
+        backend);
   }
   try {
     if (backend == "shm") {
@@ -126,8 +128,8 @@ Group::Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw DistributedError("rank {}: the {} group {} of {} ranks could not be made: {}", rank, backend,
-                           options_.name, size, first_line(error.what()));
+    throw DistributedError("rank {}: the {} group {} of {} could not be made: {}", rank, backend,
+                           options_.name, counted(size, "rank"), first_line(error.what()));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "stretto/base/error.h"
+#include "stretto/base/strings.h"
 #include "stretto/comm/backends.h"
 
 namespace stretto::comm {
@@ -51,7 +52,7 @@ class MessageWork : public c10d::Work {
 };
 
 std::string on_this_host(int ranks) {
-  return fmt::format("shared memory, {} rank{} on this host", ranks, ranks == 1 ? "" : "s");
+  return fmt::format("shared memory, {} on this host", counted(ranks, "rank"));
 }
 
 }  // namespace

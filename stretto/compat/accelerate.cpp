@@ -257,8 +257,8 @@ void read_mesh(const settings::YamlNode& document, ForeignConfig& config) {
                                                  : "tp_size");
   const Value value = {key, *find(document, key)};
   if (config.ranks && *config.ranks != copies * shards * tp)
-    refuse(value, fmt::format("dp_replicate {} x dp_shard {} x tp {} = {} ranks, but num_processes is {}",
-                              copies, shards, tp, copies * shards * tp, *config.ranks));
+    refuse(value, fmt::format("dp_replicate {} x dp_shard {} x tp {} = {}, but num_processes is {}", copies,
+                              shards, tp, counted(copies * shards * tp, "rank"), *config.ranks));
   if (!config.ranks) {
     config.ranks = copies * shards * tp;
     config.ranks_place = value.place();
@@ -286,8 +286,8 @@ void divide_among_hosts(ForeignConfig& config) {
   const int64_t hosts = config.hosts.nodes.value_or(1);
   if (!config.ranks || hosts == 1) return;
   if (*config.ranks % hosts != 0) {
-    throw ConfigError("{}: {} ranks cannot be divided among {} hosts ({})", config.ranks_place, *config.ranks,
-                      hosts, config.hosts.place);
+    throw ConfigError("{}: {} cannot be divided among {} hosts ({})", config.ranks_place,
+                      counted(*config.ranks, "rank"), hosts, config.hosts.place);
   }
   *config.ranks /= hosts;
 }

@@ -196,8 +196,8 @@ void check_scheduler(const Recipe& recipe) {
   }
   const auto& max_steps = recipe.training.max_steps;
   if (!warmup.is_null() && max_steps && warmup.get<int64_t>() > *max_steps) {
-    throw ConfigError("{}: a warm-up of {} steps is longer than {}, which is {}",
-                      origins.label("scheduler.num_warmup_steps"), warmup.get<int64_t>(),
+    throw ConfigError("{}: a warm-up of {} is longer than {}, which is {}",
+                      origins.label("scheduler.num_warmup_steps"), counted(warmup.get<int64_t>(), "step"),
                       origins.mention("training.max_steps"), *max_steps);
   }
   check_choice(recipe, "scheduler", recipe.scheduler);

@@ -31,8 +31,8 @@ std::vector<int64_t> deal_to_parts(const std::vector<int64_t>& samples, size_t p
 
 int64_t count_micro_batches(int64_t samples, int world_size, int64_t batch_size) {
   if (world_size < 1 || batch_size < 1) {
-    throw ConfigError("{} with {} samples each are not possible; both must be at least 1",
-                      counted(world_size, "rank"), batch_size);
+    throw ConfigError("{} with {} each are not possible; both must be at least 1",
+                      counted(world_size, "rank"), counted(batch_size, "sample"));
   }
   const int64_t samples_per_rank = samples / world_size + (samples % world_size != 0);
   return samples_per_rank / batch_size + (samples_per_rank % batch_size != 0);
@@ -43,7 +43,7 @@ Dealer::Dealer(int world_size, int rank)
       tokens_(static_cast<size_t>(std::max(world_size, 0))),
       order_(tokens_.size()) {
   if (rank < 0 || rank >= world_size)
-    throw ConfigError("rank {} of {} ranks is not possible", rank, world_size);
+    throw ConfigError("rank {} of {} is not possible", rank, counted(world_size, "rank"));
 }
 
 std::vector<int64_t> Dealer::deal(std::span<const int64_t> samples, const SampleLengths& lengths) {

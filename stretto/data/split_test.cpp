@@ -154,7 +154,7 @@ TEST(Split, Refusals) {
               HasSubstr("rank 2 of 2 ranks"));
   EXPECT_THAT(message([&] { split_batch(first_samples(2), lengths_of(lengths), 2, 0, 0); }),
               HasSubstr("into 0 micro-batches"));
-  EXPECT_THAT(message([&] { count_micro_batches(2, 0, 1); }), HasSubstr("0 ranks with 1 samples each"));
+  EXPECT_THAT(message([&] { count_micro_batches(2, 0, 1); }), HasSubstr("0 ranks with 1 sample each"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/stream_hash.h"
+#include "stretto/base/strings.h"
 #include "stretto/data/feature_file.h"
 #include "stretto/data/features/texts.h"
 #include "stretto/data/packing.h"
@@ -116,9 +117,10 @@ void require_tokens_of(const Table& table, const text::Tokenizer& tokenizer, con
   if (tokens.size() == std::ssize(table.rows) && least >= 0 && largest < tokenizer.vocab_size() && has_types)
     return;
   throw DataError(
-      "{}: the cached tokens of {} are not those of its texts ({} samples, ids from {} to {}{}; expected {} samples, ids from 0 to {}); delete the folder, the next run writes it again",
-      cache.string(), table.name, tokens.size(), least, largest, has_types ? "" : ", not a type per id",
-      table.rows.size(), tokenizer.vocab_size() - 1);
+      "{}: the cached tokens of {} are not those of its texts ({}, ids from {} to {}{}; expected {}, ids from 0 to {}); delete the folder, the next run writes it again",
+      cache.string(), table.name, counted(tokens.size(), "sample"), least, largest,
+      has_types ? "" : ", not a type per id", counted(std::ssize(table.rows), "sample"),
+      tokenizer.vocab_size() - 1);
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ TEST(TextDataset, ForgedCachesAreRefused) {
     return std::string("accepted");
   };
   using ::testing::HasSubstr;
-  EXPECT_THAT(forge(1, 5), HasSubstr("1 samples, ids from 0 to 5; expected 2 samples, ids from 0 to 7"));
+  EXPECT_THAT(forge(1, 5), HasSubstr("1 sample, ids from 0 to 5; expected 2 samples, ids from 0 to 7"));
   EXPECT_THAT(forge(2, 8), HasSubstr("ids from 0 to 8"));
   EXPECT_THAT(forge(2, -1), HasSubstr("ids from -1 to"));
   for (const std::vector<int32_t>& types : {std::vector<int32_t>{}, {0, 0}, {-1}, {256}})

@@ -13,6 +13,7 @@
 #include "stretto/base/log.h"
 #include "stretto/base/log_setup.h"
 #include "stretto/base/process.h"
+#include "stretto/base/strings.h"
 #include "stretto/launch/launch.h"
 #include "stretto/launch/process/command_line.h"
 #include "stretto/lite/lite.h"
@@ -37,15 +38,16 @@ namespace {
 void require_as_launched(const LiteOptions& options, const cluster::RankInfo& info) {
   if (options.devices > 0 && info.local_world_size != options.devices) {
     throw ConfigError(
-        "Lite: devices = {}, but the launcher started {} rank{} on this host; start that many (stretto launch -N {}, torchrun --nproc-per-node {}, srun --ntasks-per-node {}, mpirun -np {}) or omit devices",
-        options.devices, info.local_world_size, info.local_world_size == 1 ? "" : "s", options.devices,
-        options.devices, options.devices, options.devices);
+        "Lite: devices = {}, but the launcher started {} on this host; start that many (stretto launch -N {}, torchrun --nproc-per-node {}, srun --ntasks-per-node {}, mpirun -np {}) or omit devices",
+        options.devices, counted(info.local_world_size, "rank"), options.devices, options.devices,
+        options.devices, options.devices);
   }
   const int nodes = info.world_size / std::max(1, info.local_world_size);
   if (options.num_nodes > 0 && nodes != options.num_nodes) {
     throw ConfigError(
-        "Lite: num_nodes = {}, but the launcher started {} ranks, {} on this host; start the program on {} hosts or omit num_nodes",
-        options.num_nodes, info.world_size, info.local_world_size, options.num_nodes);
+        "Lite: num_nodes = {}, but the launcher started {}, {} on this host; start the program on {} or omit num_nodes",
+        options.num_nodes, counted(info.world_size, "rank"), info.local_world_size,
+        counted(options.num_nodes, "host"));
   }
 }
 

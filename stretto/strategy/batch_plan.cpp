@@ -3,11 +3,17 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
+#include "stretto/base/strings.h"
 
 namespace stretto {
 namespace {
 
 constexpr int64_t default_batch_size = 32;
+
+// counted() has no plural of this.
+std::string counted_batches(int64_t count) {
+  return fmt::format("{} micro-batch{}", count, count == 1 ? "" : "es");
+}
 
 int64_t divide_up(int64_t total, int64_t parts) { return (total + parts - 1) / parts; }
 
@@ -77,8 +83,8 @@ BatchPlan divide_deterministic(const BatchRequest& request, int64_t data_ranks, 
   }
   if (plan.micro_batches() < data_ranks) {
     throw ConfigError(
-        "{}a step has {} micro-batches, which is fewer than the {} ranks; set {} to at least {}, {} to at most {}, or start fewer ranks",
-        label, plan.micro_batches(), data_ranks, labels.mention("global_batch_size"),
+        "{}a step has {}, which is fewer than the {} ranks; set {} to at least {}, {} to at most {}, or start fewer ranks",
+        label, counted_batches(plan.micro_batches()), data_ranks, labels.mention("global_batch_size"),
         plan.batch_size * data_ranks, labels.mention("batch_size"),
         std::max<int64_t>(1, plan.global_batch_size / data_ranks));
   }
@@ -110,24 +116,27 @@ BatchPlan resolve_batch(const BatchRequest& request, int64_t data_ranks, const O
           .data_ranks = data_ranks};
 }
 
-std::string describe_batch(const BatchPlan& plan) {
-  const std::string ranks = fmt::format("{} rank{}", plan.data_ranks, plan.data_ranks == 1 ? "" : "s");
+std::string describe_batch(const BatchPlan& plan, int64_t ranks_per_layer) {
+  const bool alone = ranks_per_layer == 1;
+  const char* share = alone ? "rank" : "group";
+  const std::string ranks =
+      counted(plan.data_ranks, share) + (alone ? "" : fmt::format(" of {} ranks", ranks_per_layer));
+  const std::string samples = counted(plan.global_batch_size, "sample");
   const std::string accumulation =
       plan.grad_accumulation_steps == 1
           ? ""
           : fmt::format(" x {} accumulation steps", plan.grad_accumulation_steps);
   if (plan.global_batch_size == 0) {
-    return fmt::format("at most {} tokens per rank and micro-batch x {}{}", plan.max_tokens, ranks,
+    return fmt::format("at most {} tokens per {} and micro-batch x {}{}", plan.max_tokens, share, ranks,
                        accumulation);
   }
   const bool divides =
       plan.batch_size * plan.data_ranks * plan.grad_accumulation_steps == plan.global_batch_size;
   if (!divides) {
-    return fmt::format("{} samples per step: at most {} per rank{} on {}{}", plan.global_batch_size,
-                       plan.batch_size, accumulation.empty() ? "" : " and micro-batch", ranks, accumulation);
+    return fmt::format("{} per step: at most {} per {}{} on {}{}", samples, plan.batch_size, share,
+                       accumulation.empty() ? "" : " and micro-batch", ranks, accumulation);
   }
-  return fmt::format("{} samples per step = {} per rank x {}{}", plan.global_batch_size, plan.batch_size,
-                     ranks, accumulation);
+  return fmt::format("{} per step = {} per {} x {}{}", samples, plan.batch_size, share, ranks, accumulation);
 }
 
 }  // namespace stretto

@@ -41,7 +41,8 @@ struct BatchPlan {
 BatchPlan resolve_batch(const BatchRequest& request, int64_t data_ranks, const OptionLabels& labels);
 
 // The plan as text: "32 samples per step = 8 per rank x 2 ranks x 2 accumulation steps" or "7 samples per
-// step: at most 4 per rank on 2 ranks".
-std::string describe_batch(const BatchPlan& plan);
+// step: at most 4 per rank on 2 ranks". Ranks that divide layers train on the same samples: of two that do
+// so, "8 samples per step = 8 per group x 1 group of 2 ranks".
+std::string describe_batch(const BatchPlan& plan, int64_t ranks_per_layer = 1);
 
 }  // namespace stretto

@@ -7,6 +7,7 @@
 
 #include "stretto/base/enum_names.h"
 #include "stretto/base/error.h"
+#include "stretto/base/strings.h"
 
 namespace stretto {
 namespace {
@@ -42,8 +43,8 @@ void require_ranks(const MeshShape& shape, int ranks) {
       throw ConfigError("mesh: {}: every axis needs at least 1 rank", shape.text());
   }
   if (shape.ranks() == ranks) return;
-  throw ConfigError("mesh: {} = {} ranks, but the job has {}; change an axis or the number of ranks",
-                    shape.text(), shape.ranks(), ranks);
+  throw ConfigError("mesh: {} = {}, but the job has {}; change an axis or the number of ranks", shape.text(),
+                    counted(shape.ranks(), "rank"), ranks);
 }
 
 std::vector<int> ranks_by_host(const std::vector<std::string>& hosts) {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "stretto/base/error.h"
+#include "stretto/base/strings.h"
 #include "stretto/strategy/sharding.h"
 
 namespace stretto {
@@ -16,8 +17,8 @@ int ranks_per_host(const TopologyRequest& request, const std::vector<std::string
   for (const auto& [host, other] : ranks) {
     if (other == count) continue;
     throw ConfigError(
-        "{}strategy {} keeps one copy per host, but {} has {} ranks and {} has {}; start as many on each, or set {}, the number of ranks per copy",
-        request.labels.label("strategy"), request.strategy, first, count, host, other,
+        "{}strategy {} keeps one copy per host, but {} has {} and {} has {}; start as many on each, or set {}, the number of ranks per copy",
+        request.labels.label("strategy"), request.strategy, first, counted(count, "rank"), host, other,
         request.labels.mention("dp_shard"));
   }
   return count;
@@ -27,13 +28,14 @@ int ranks_per_host(const TopologyRequest& request, const std::vector<std::string
 int data_ranks(const TopologyRequest& request, int ranks) {
   if (ranks % request.tp != 0) {
     throw ConfigError(
-        "{}{} ranks cannot be divided into groups of {}, the ranks of each layer; start a multiple of {} ranks (-N), or change {}",
-        request.labels.label("mesh.tp"), ranks, request.tp, request.tp, request.labels.mention("mesh.tp"));
+        "{}{} cannot be divided into groups of {}, the ranks of each layer; start a multiple of {} ranks (-N), or change {}",
+        request.labels.label("mesh.tp"), counted(ranks, "rank"), request.tp, request.tp,
+        request.labels.mention("mesh.tp"));
   }
   if (request.dp && *request.dp * request.tp != ranks) {
-    throw ConfigError("{}dp ({}) x tp ({}) = {} ranks, but the job has {}; change either number, or omit dp",
-                      request.labels.label("mesh.dp"), *request.dp, request.tp, *request.dp * request.tp,
-                      ranks);
+    throw ConfigError("{}dp ({}) x tp ({}) = {}, but the job has {}; change either number, or omit dp",
+                      request.labels.label("mesh.dp"), *request.dp, request.tp,
+                      counted(*request.dp * request.tp, "rank"), ranks);
   }
   return static_cast<int>(ranks / request.tp);
 }
@@ -49,8 +51,8 @@ MeshShape shape_of(const TopologyRequest& request, const std::vector<std::string
   if (!is_hybrid(row)) return {.dp_shard = ranks, .tp = tp};
   const int64_t shard = request.dp_shard ? *request.dp_shard : ranks_per_host(request, hosts);
   if (ranks % shard != 0) {
-    throw ConfigError("{}{} ranks cannot be divided into copies of {} ranks each; change either number",
-                      request.labels.label("dp_shard"), ranks, shard);
+    throw ConfigError("{}{} cannot be divided into copies of {} each; change either number",
+                      request.labels.label("dp_shard"), counted(ranks, "rank"), counted(shard, "rank"));
   }
   return {.dp_replicate = static_cast<int>(ranks / shard), .dp_shard = static_cast<int>(shard), .tp = tp};
 }

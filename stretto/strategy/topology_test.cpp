@@ -119,6 +119,8 @@ TEST(BatchPlan, IsDescribed) {
   EXPECT_EQ(describe({.batch_size = 8, .grad_accumulation_steps = 2}, 2),
             "32 samples per step = 8 per rank x 2 ranks x 2 accumulation steps");
   EXPECT_EQ(describe({.global_batch_size = 7}, 2), "7 samples per step: at most 4 per rank on 2 ranks");
+  EXPECT_EQ(describe_batch(resolve_batch({.batch_size = 8}, 1), /*ranks_per_layer=*/2),
+            "8 samples per step = 8 per group x 1 group of 2 ranks");
   EXPECT_EQ(describe({.max_tokens = 4096}, 2), "at most 4096 tokens per rank and micro-batch x 2 ranks");
 }
 
@@ -153,7 +155,7 @@ TEST(Topology, ImpossibleCopiesAreRefused) {
         resolve({.strategy = "hsdp", .labels = labels}, {"a", "b", "b"});
       },
       ThrowsMessage<ConfigError>(testing::StrEq(
-          "--strategy: strategy hsdp keeps one copy per host, but a has 1 ranks and b has 2; start as many on each, or set --dp_shard, the number of ranks per copy")));
+          "--strategy: strategy hsdp keeps one copy per host, but a has 1 rank and b has 2; start as many on each, or set --dp_shard, the number of ranks per copy")));
 }
 
 TEST(Topology, RanksOfOneHostDivideLayers) {

@@ -189,7 +189,15 @@ TEST_F(HostLaunch, AWrongSecretIsRefusedOnBothSides) {
   EXPECT_EQ(results[1].exit_code, usage_error);
   EXPECT_THAT(results[1].err,
               has_all("10.77.0.1:29500", "refused", "(STRETTO_SECRET or STRETTO_SECRET_FILE)"));
-  EXPECT_THAT(results[0].err, HasSubstr("10.77.0.2"));
+  EXPECT_THAT(results[0].err, HasSubstr("only 1 of 2 hosts"));
+  EXPECT_THAT(results[0].err, HasSubstr("could not join: 10.77.0.2 (it does not have the job's secret)"));
+}
+
+TEST_F(HostLaunch, TheFirstHostNamesALauncherThatCouldNotJoin) {
+  const std::string three_hosts = launch + "--nodes 3 --master-addr 10.77.0.1 --join-timeout 3 --node-rank ";
+  const auto results = run({three_hosts + "0" + show, three_hosts + "1" + show, three_hosts + "1" + show});
+  EXPECT_THAT(results[0].err, has_all("a launcher could not join: --node-rank 1: ",
+                                      "with this node rank before", "missing: node rank 2\n"));
 }
 
 TEST_F(HostLaunch, EncryptionOfOneSideOnlyIsRefusedOnBothHosts) {
@@ -201,7 +209,8 @@ TEST_F(HostLaunch, EncryptionOfOneSideOnlyIsRefusedOnBothHosts) {
     EXPECT_EQ(results[1].exit_code, usage_error);
     EXPECT_THAT(results[1].err, has_all("--master-addr 10.77.0.1: 10.77.0.1:29500: the process there ",
                                         "pass --encrypt on all hosts or on none\n"));
-    EXPECT_THAT(results[0].err, HasSubstr("only 1 of 2 hosts"));
+    EXPECT_THAT(results[0].err,
+                has_all("only 1 of 2 hosts", "could not join: 10.77.0.2 (it ended the connection before"));
   }
 }
 

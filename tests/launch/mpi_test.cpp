@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stretto/base/message_support.h"
+#include "stretto/cluster/socket.h"
+
 // Tests ranks that mpirun starts and that communicate by MPI (training.backend: mpi).
 namespace stretto {
 namespace {
@@ -58,6 +61,20 @@ TEST_F(Mpi, RanksThatMpiHasNotStartedAreRefused) {
   EXPECT_THAT(result.err,
               HasSubstr("MPI has not started this rank; start ranks with mpirun, or with srun --mpi=pmix"));
   EXPECT_FALSE(workspace_.has("none/config.yaml"));
+}
+
+// The variables of MPICH's mpirun. Each process is then a world of its own to Open MPI.
+TEST_F(Mpi, RanksOfAnotherMpiAreNamed) {
+  const std::string command =
+      workspace_.command("train", 1, settings + "training.backend=mpi output=" + workspace_.path("none"));
+  const int port = cluster::bound_endpoint(cluster::bind_socket({"127.0.0.1", 0})).port;
+  const ShellResult result = shell(fmt::format(
+      "export PMI_SIZE=2 MPI_LOCALNRANKS=2 MASTER_PORT={} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;"
+      " (export PMI_RANK=1 MPI_LOCALRANKID=1; {}) & (export PMI_RANK=0 MPI_LOCALRANKID=0; {}); code=$?; wait; exit $code",
+      port, command, command));
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.err,
+              has_all("MPI counts 1 of these 2 ranks", "the mpirun of another MPI than Open MPI v"));
 }
 
 }  // namespace

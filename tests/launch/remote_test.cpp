@@ -233,12 +233,15 @@ TEST_F(Remote, MistakesAreRefusedBeforeAnythingIsStarted) {
   is_refused("--hosts localhost,b --node-rank 1", "--node-rank 1:", "--hosts or --hostfile", "number 0");
   is_refused("--hosts localhost,b --nodes 3", "--nodes 3:", "2 hosts");
   is_refused("", "--rsh \"./rsh\":", "--hosts or --hostfile");
+  is_refused("--hosts localhost,localhost", "--rsh \"./rsh\":", "localhost is the only host of the list");
   is_refused("--hosts localhost,-oProxyCommand=x", "--hosts", "\"-oProxyCommand=x\"");
   EXPECT_FALSE(has("rsh.commands"));
 }
 
 TEST_F(Remote, OneHostNeedsNoOther) {
-  const ShellResult result = launch("--hosts localhost:2", show);
+  const ShellResult result =
+      shell(fmt::format("cd {} && exec {} launch --hosts localhost:2 {}", folder_.path().string(),
+                        STRETTO_PROGRAM, "-- " + std::string(show)));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("rank 1 of 2"));
   EXPECT_FALSE(has("rsh.commands"));

@@ -122,7 +122,7 @@ def check_divided(stretto, run):
     stretto.run("train", "clm.yaml", "-N", 4, "--no-pin", "--tp", 2, "output=resumed-divided", "training.steps_this_run=8")
     stretto.train("clm.yaml", "resumed-divided", 2)
     require(all(math.isclose(a, b, rel_tol=1e-3) for a, b in zip(losses_of(stretto, "resumed-divided"), losses_of(stretto, run))), "resuming")
-    for arguments, message in ((["-N", 3, "--tp", 2], "--set training.mesh.tp=2: training.mesh.tp: 3 ranks cannot be divided into groups of 2"),
+    for arguments, message in ((["-N", 3, "--tp", 2], "--tp 2: training.mesh.tp: 3 ranks cannot be divided into groups of 2"),
                                (["-N", 2, "--tp", 0], "--tp: ")):
         stretto.require_error(message, "train", "clm.yaml", *arguments, "output=mistaken")
     plan = json.loads(stretto.run("plan", "clm.yaml", "-N", 4, "--no-pin", "--tp", 2, "--steps", 3, "--json", "output=planned"))

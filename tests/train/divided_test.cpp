@@ -7,7 +7,9 @@
 namespace stretto {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 struct Division {
@@ -59,8 +61,10 @@ TEST(Divided, OtherWaysToTrainTakeTheSameSteps) {
 TEST(Divided, DeterministicRunsRepeatTheirBits) {
   const DecoderWorkspace workspace;
   const std::string settings = "training.deterministic=true training.batch_size=2 training.mesh.tp=2";
-  workspace.train("one", 2, settings);
-  workspace.train("two", 4, settings);
+  EXPECT_THAT(workspace.train("one", 2, settings),
+              AllOf(HasSubstr("per group x 1 group of 2 ranks"), Not(HasSubstr("\ncomm "))));
+  EXPECT_THAT(workspace.train("two", 4, settings),
+              AllOf(HasSubstr("per group x 2 groups of 2 ranks"), HasSubstr("\ncomm ")));
   EXPECT_EQ(workspace.losses("one"), workspace.losses("two"));
   EXPECT_EQ(workspace.read("one/model/model.safetensors"), workspace.read("two/model/model.safetensors"));
 }

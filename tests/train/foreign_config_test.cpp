@@ -128,10 +128,9 @@ TEST_F(ForeignConfigs, ErrorsNameTheFileTheLineAndTheKey) {
   const ShellResult strategy =
       train("refused", 2, "--strategy zero2 --deepspeed " + workspace_.path("ds.json"));
   EXPECT_EQ(strategy.exit_code, 2);
-  EXPECT_THAT(
-      strategy.err,
-      HasSubstr("ds.json:2:34: zero_optimization.stage: it sets training.strategy: \"zero1\", but "
-                "training.strategy (--set training.strategy=zero2) is \"zero2\"; remove one of them"));
+  EXPECT_THAT(strategy.err,
+              HasSubstr("ds.json:2:34: zero_optimization.stage: it sets training.strategy: \"zero1\", but "
+                        "training.strategy (--strategy zero2) is \"zero2\"; remove one of them"));
 }
 
 TEST_F(ForeignConfigs, HpsFilesTrainLikeTheirSettings) {

@@ -259,7 +259,7 @@ TEST_F(Interrupted, AFinishedRunTakesNoSteps) {
   const ShellResult again = workspace_.run("train", 2, settings);
   EXPECT_EQ(again.exit_code, 0) << again.err;
   EXPECT_THAT(again.err, AllOf(HasSubstr("nothing to do: the run in " + path("run") +
-                                         " has completed all of its 300 steps"),
+                                         " has completed all of its steps (300)"),
                                HasSubstr("raise training.max_steps")));
   EXPECT_EQ(workspace_.read("run/summary.json"), summary);
   EXPECT_EQ(workspace_.read("run/metrics.jsonl"), metrics);

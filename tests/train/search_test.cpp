@@ -62,7 +62,11 @@ TEST_F(Search, HalvesTheTrialsAndContinuesWhenItIsRepeated) {
   EXPECT_EQ(steps_of("trial-03"), steps);
 
   EXPECT_THAT(search("--trials 5 --param optimizer.lr=log:1e-4:10 --halve-after 2").err,
-              HasSubstr("search belongs to a search with other arguments: trials was 4, now 5"));
+              HasSubstr("search belongs to a search with other arguments: --trials was 4, now 5; repeat"));
+  EXPECT_THAT(search("--trials 4 --param optimizer.lr=log:1e-4:10").err,
+              HasSubstr("--halve-after was 2, now none; repeat"));
+  EXPECT_THAT(search("--trials 4 --param optimizer.lr=log:1e-4:1 --halve-after 2").err,
+              HasSubstr("--param was optimizer.lr=log:1e-4:10, now optimizer.lr=log:1e-4:1; repeat"));
 }
 
 TEST_F(Search, ATrialThatFailsIsLeftOut) {

@@ -48,6 +48,26 @@ class Library {
   static inline bool ours = false;
 };
 
+// "Open MPI v4.1.4": this library's version, without what follows its first comma or line.
+std::string library_version() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  const std::string version = text.data();
+  return version.substr(0, version.find_first_of(",\n"));
+}
+
+// An MPI library that another MPI's mpirun has started counts itself as the only process.
+void require_world_of(int ranks) {
+  int processes = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &processes);
+  if (processes >= ranks) return;
+  fail("MPI counts " + std::to_string(processes) + " of these " + std::to_string(ranks) +
+       " ranks: they were started by several mpirun commands, or by the mpirun of another MPI than " +
+       library_version() +
+       ", for which this library was built; use its mpirun, or build stretto for the other");
+}
+
 }  // namespace
 
 void fail(const std::string& why) {
@@ -66,6 +86,7 @@ void check(int result, const char* call) {
 Communicator::Communicator(c10d::Store& store, int rank, int size, std::chrono::milliseconds deadline)
     : deadline_(deadline) {
   Library::begin();
+  require_world_of(size);
   int own = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &own);
   const auto key = [](int of) { return "mpi.rank." + std::to_string(of); };

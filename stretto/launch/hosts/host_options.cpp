@@ -40,8 +40,8 @@ void complete_from_list(HostOptions& options) {
   const ListedHost& first = options.list.front();
   const auto count = static_cast<int>(options.list.size());
   if (options.nodes != 1 && options.nodes != count)
-    throw ConfigError("--nodes {}: {} hosts are listed; remove --nodes, or list that many", options.nodes,
-                      count);
+    throw ConfigError("--nodes {}: the list has {}; remove --nodes, or list that many", options.nodes,
+                      counted(count, "host"));
   if (options.node_rank)
     throw ConfigError(
         "--node-rank {}: with --hosts or --hostfile this host is number 0 and the others are numbered in their order; remove it",
@@ -77,9 +77,11 @@ std::vector<std::string> HostOptions::hosts_of_ranks(int own_ranks) const {
 void complete_from_environment(HostOptions& options) {
   const bool asked = options.encrypt;
   options.encrypt |= cluster::wants_encryption();
+  const bool one_host = options.list.empty() ? options.nodes == 1 : options.list.size() == 1;
+  if (asked && one_host)
+    log::warning("--encrypt has no effect: the job has one host, whose ranks share memory");
   if (!options.list.empty()) return complete_from_list(options);
   if (options.nodes == 1) {
-    if (asked) log::warning("--encrypt has no effect: the job has one host, whose ranks share memory");
     if (!options.node_rank || *options.node_rank == 0) return;
     throw ConfigError("--node-rank {}: the job has one host; pass their number, as in --nodes 2",
                       *options.node_rank);

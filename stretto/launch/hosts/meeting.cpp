@@ -154,6 +154,9 @@ class Meeting {
                                       .answer_timeout = options_.host_timeout,
                                       .host_process = "the launcher with node rank 0",
                                       .encrypt = options_.encrypt});
+    } catch (const cluster::OneSideEncrypts& refusal) {
+      throw ConfigError("--master-addr {}: {}; pass --encrypt on all hosts or on none", options_.master.host,
+                        refusal.what());
     } catch (const cluster::PeerRefusal& refusal) {
       throw ConfigError("--master-addr {}: {}", options_.master.host, refusal.what());
     } catch (const DistributedError& error) {
@@ -184,14 +187,23 @@ class Meeting {
       if (holder == card) return;
       if (!options_.node_rank && !meeting_.server) continue;
       const HostCard other = decode_card(holder);
-      throw ConfigError(
+      throw refused(fmt::format(
           "--node-rank {}: {} (process {}) has joined the job at {} with this node rank before {} (process {}); each host needs a unique one from 0 to {}, and a separate job another --master-port",
           plan.node_rank, other.host, other.process, master_text(), own_card_.host, own_card_.process,
-          options_.nodes - 1);
+          options_.nodes - 1));
     }
-    throw ConfigError(
+    throw refused(fmt::format(
         "--nodes {}: {} hosts have joined the job at {} already; {} is one more. Start the launcher on {} hosts, or pass the number of hosts to all",
-        options_.nodes, options_.nodes, master_text(), own_card_.host, options_.nodes);
+        options_.nodes, options_.nodes, master_text(), own_card_.host, options_.nodes));
+  }
+
+  // The error of a launcher that cannot join, which node 0 logs too.
+  ConfigError refused(const std::string& why) {
+    if (!meeting_.server) {
+      const auto number = static_cast<int>(meeting_.client->add("hosts.refused", 1));
+      meeting_.client->set(key_of("refused", number), why);
+    }
+    return ConfigError("{}", why);
   }
 
   // ---- node 0
@@ -230,17 +242,19 @@ class Meeting {
       if (std::ranges::any_of(
               cards, [&](const auto& card) { return card.nodes != 0 && card.nodes != options_.nodes; }))
         return cards;
+      log_refused();
       const auto joined = cards.size() - missing.size();
       if (Clock::now() >= deadline_) {
         throw DistributedError(
-            "only {} of {} hosts have joined the job at {} within {} s (--join-timeout); missing: {}", joined,
-            options_.nodes, master_text(), std::chrono::duration<double>(options_.join_timeout).count(),
-            numbered("node rank", missing));
+            "only {} of {} hosts have joined the job at {} within {} s (--join-timeout); missing: {}{}",
+            joined, options_.nodes, master_text(),
+            std::chrono::duration<double>(options_.join_timeout).count(), numbered("node rank", missing),
+            unproved_hosts());
       }
       check_interrupted();
       if (Clock::now() >= next_note) {
-        log::info("{} of {} hosts have joined; waiting for {}", joined, options_.nodes,
-                  numbered("node rank", missing));
+        log::info("{} of {} hosts have joined; waiting for {}{}", joined, options_.nodes,
+                  numbered("node rank", missing), unproved_hosts());
         next_note = Clock::now() + progress_pause;
       }
       // Waits for the first missing host, which returns as soon as it joins.
@@ -249,6 +263,22 @@ class Meeting {
       } catch (const cluster::StoreTimeout&) {
       }
     }
+  }
+
+  void log_refused() {
+    for (std::string key = key_of("refused", refused_ + 1); meeting_.client->check({key});
+         key = key_of("refused", refused_ + 1)) {
+      log::warning("a launcher could not join: {}", meeting_.client->get(key, std::chrono::seconds(1)));
+      ++refused_;
+    }
+  }
+
+  std::string unproved_hosts() const {
+    const std::string hosts = meeting_.server->unproved_hosts();
+    if (hosts.empty()) return "";
+    return fmt::format(
+        "; could not join: {}; the launcher there says why; use the same secret, and --encrypt on all hosts or on none",
+        hosts);
   }
 
   static std::string compare(const std::vector<HostCard>& cards) {
@@ -317,6 +347,7 @@ class Meeting {
   Clock::time_point deadline_;
   HostCard own_card_;
   HostMeeting meeting_;
+  int refused_ = 0;  // launchers that node 0 has logged
 };
 
 }  // namespace

@@ -116,21 +116,27 @@ void add_host_arguments(CLI::App& verb, HostArguments& arguments) {
       ->group("");
 }
 
-static std::vector<launch::ListedHost> listed_hosts(const HostArguments& arguments) {
+static std::vector<launch::ListedHost> given_list(const HostArguments& arguments) {
   if (!arguments.hosts.empty() && !arguments.hostfile.empty())
     throw ConfigError("--hosts and --hostfile are both given; remove one of them");
   if (!arguments.hosts.empty()) return launch::parse_hosts(arguments.hosts);
-  if (!arguments.hostfile.empty()) {
-    try {
-      return launch::read_hostfile(arguments.hostfile);
-    } catch (const IoError& error) {
-      throw ConfigError("--hostfile: {}", error.what());
-    }
+  if (arguments.hostfile.empty()) return {};
+  try {
+    return launch::read_hostfile(arguments.hostfile);
+  } catch (const IoError& error) {
+    throw ConfigError("--hostfile: {}", error.what());
   }
-  if (!arguments.rsh.empty())
+}
+
+static std::vector<launch::ListedHost> listed_hosts(const HostArguments& arguments) {
+  std::vector<launch::ListedHost> list = given_list(arguments);
+  if (arguments.rsh.empty() || list.size() > 1) return list;
+  if (list.empty())
     throw ConfigError("--rsh \"{}\": no host is to be started; list them with --hosts or --hostfile",
                       arguments.rsh);
-  return {};
+  throw ConfigError(
+      "--rsh \"{}\": {} is the only host of the list, so none is to be started; list others too (a host that is listed several times has as many ranks), or remove --rsh",
+      arguments.rsh, list[0].name);
 }
 
 // Fills in options from the variables of a cluster's manager that started one launcher per host; the user's

@@ -1,6 +1,7 @@
 #include "stretto/programs/arguments/launch_arguments.h"
 
 #include "stretto/base/log.h"
+#include "stretto/base/strings.h"
 #include "stretto/cluster/managers.h"
 #include "stretto/launch/launch.h"
 #include "stretto/programs/arguments/checks.h"
@@ -57,9 +58,8 @@ void join_job(LaunchArguments& arguments) { arguments.hosts.order = launch::read
 void note_ranks_of_launcher(const LaunchArguments& arguments) {
   const auto info = cluster::read_rank_info();
   if (arguments.ranks == 0 || arguments.ranks == info.local_world_size || info.rank != 0) return;
-  log::warning(
-      "-N {} has no effect: another launcher (torchrun, srun, mpirun) has started {} ranks on this host",
-      arguments.ranks, info.local_world_size);
+  log::warning("-N {} has no effect: another launcher (torchrun, srun, mpirun) has started {} on this host",
+               arguments.ranks, counted(info.local_world_size, "rank"));
 }
 
 void apply(const LaunchArguments& arguments, launch::LaunchOptions& options) {

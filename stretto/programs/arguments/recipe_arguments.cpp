@@ -64,6 +64,32 @@ std::vector<std::string> unread_settings(Verb verb) {
   return {};
 }
 
+// A setting for which a flag is short: as an override, and as its user has written it.
+struct ShortFlag {
+  std::string setting, written;
+};
+
+std::vector<ShortFlag> short_flags(const RecipeArguments& arguments) {
+  std::vector<ShortFlag> flags;
+  if (!arguments.strategy.empty())
+    flags.push_back({"training.strategy=" + arguments.strategy, "--strategy " + arguments.strategy});
+  if (arguments.tp > 0) {
+    flags.push_back({fmt::format("training.mesh.tp={}", arguments.tp), fmt::format("--tp {}", arguments.tp)});
+  }
+  if (arguments.allow_nonfinite) flags.push_back({"checkpoint.allow_nonfinite=true", "--allow-nonfinite"});
+  return flags;
+}
+
+// `text` with flags as they were written.
+std::string with_flags(std::string text, const std::vector<ShortFlag>& flags) {
+  for (const auto& [setting, written] : flags) {
+    const std::string place = "--set " + setting;
+    for (size_t at = text.find(place); at != std::string::npos; at = text.find(place, at + written.size()))
+      text.replace(at, place.size(), written);
+  }
+  return text;
+}
+
 // Loads the recipe. A setting that the verb does not read is ignored if it refers to an unset variable.
 Recipe load_without_unread(const RecipeArguments& arguments, std::vector<std::string> overrides, Verb verb) {
   const compat::ForeignConfig foreign = compat::read_foreign(arguments.files);
@@ -80,16 +106,23 @@ Recipe load_without_unread(const RecipeArguments& arguments, std::vector<std::st
   }
 }
 
-// Like load_without_unread, with the flags of a translated recipe in place of its lines in messages.
-Recipe load_with_flags(const RecipeArguments& arguments, std::vector<std::string> overrides, Verb verb) {
-  if (arguments.flags.empty()) return load_without_unread(arguments, std::move(overrides), verb);
-  const std::string file = arguments.recipe.string();
+// Like load_without_unread, with flags in place of the settings, and of the lines of a translated recipe, for
+// which they stand in messages.
+Recipe load_with_flags(const RecipeArguments& arguments, std::vector<std::string> overrides, Verb verb,
+                       const std::vector<ShortFlag>& flags) {
+  const auto written = [&](const std::string& text) {
+    const std::string of_lines =
+        arguments.flags.empty() ? text : arguments.flags.in(text, arguments.recipe.string());
+    return with_flags(of_lines, flags);
+  };
+  if (arguments.flags.empty() && flags.empty())
+    return load_without_unread(arguments, std::move(overrides), verb);
   try {
     Recipe recipe = load_without_unread(arguments, std::move(overrides), verb);
-    for (auto& [setting, place] : recipe.origins.places) place = arguments.flags.in(place, file);
+    for (auto& [setting, place] : recipe.origins.places) place = written(place);
     return recipe;
   } catch (const ConfigError& error) {
-    throw ConfigError("{}", arguments.flags.in(error.what(), file));
+    throw ConfigError("{}", written(error.what()));
   }
 }
 
@@ -154,11 +187,10 @@ Recipe load_checked(const RecipeArguments& arguments, Verb verb) {
     throw ConfigError("{}: this is a file of another tool, not a recipe; pass it with {}",
                       arguments.recipe.string(), option);
   }
+  const std::vector<ShortFlag> flags = short_flags(arguments);
   std::vector<std::string> overrides = arguments.overrides;
-  if (!arguments.strategy.empty()) overrides.push_back("training.strategy=" + arguments.strategy);
-  if (arguments.tp > 0) overrides.push_back(fmt::format("training.mesh.tp={}", arguments.tp));
-  if (arguments.allow_nonfinite) overrides.emplace_back("checkpoint.allow_nonfinite=true");
-  Recipe recipe = load_with_flags(arguments, std::move(overrides), verb);
+  for (const ShortFlag& flag : flags) overrides.push_back(flag.setting);
+  Recipe recipe = load_with_flags(arguments, std::move(overrides), verb, flags);
   if (verb == Verb::train) resolve_evaluation(recipe);
   check_recipe(recipe, verb);
   if (!cluster::is_rank()) {

@@ -55,6 +55,26 @@ SearchMetric metric_of(const Recipe& recipe) {
   return {name, larger};
 }
 
+// A member of a search's identity in search.json, as its user knows it.
+std::string argument_of(const std::string& member) {
+  static const std::map<std::string, std::string> arguments = {
+      {"recipe", "the recipe"},        {"settings", "the list of settings"},
+      {"trials", "--trials"},          {"halve_after", "--halve-after"},
+      {"seed", "--search-seed"},       {"parameters", "--param"},
+      {"metric", "checkpoint.monitor"}};
+  return arguments.at(member);
+}
+
+// "a.yaml", "4", "optimizer.lr=1, output=x"; "none" for an empty list and what is not set.
+std::string argument_text(const nlohmann::json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_null() || value == 0 || value.empty()) return "none";
+  if (!value.is_array()) return value.dump();
+  std::vector<std::string> texts;
+  for (const nlohmann::json& item : value) texts.push_back(argument_text(item));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
 // Runs the trials of a search, each in a separate process like `stretto train`. All decisions follow from the
 // folders of the trials, so the same command continues an interrupted search.
 class Search {
@@ -183,8 +203,8 @@ class Search {
         if (state_["search"].contains(name) && state_["search"][name] == value) continue;
         throw ConfigError(
             "{} belongs to a search with other arguments: {} was {}, now {}; repeat them to continue it, or choose another folder with --output",
-            arguments_.output.string(), name, state_["search"].value(name, nlohmann::json()).dump(),
-            value.dump());
+            arguments_.output.string(), argument_of(name),
+            argument_text(state_["search"].value(name, nlohmann::json())), argument_text(value));
       }
       return;
     }
@@ -209,7 +229,7 @@ class Search {
   // Returns false if the search must stop.
   bool train(int64_t trial, int64_t steps) {
     log::info("search     {} of {}: {}{}", name_of(trial), arguments_.trials,
-              fmt::join(settings_of(trial), " "), steps == no_limit ? "" : fmt::format(", {} steps", steps));
+              fmt::join(settings_of(trial), " "), steps == no_limit ? "" : ", " + counted(steps, "step"));
     const ChildEnd end = run_in_child([&] {
       const arguments::RecipeArguments arguments = arguments_of(trial, steps);
       const Recipe recipe = arguments::load_checked(arguments, Verb::train);
@@ -258,7 +278,7 @@ class Search {
       if (!has_failed(trial)) row.score = state.best;
       row.state = has_failed(trial) ? "failed"
                   : state.finished  ? "finished"
-                                    : fmt::format("stopped after {} steps", state.steps);
+                                    : "stopped after " + counted(state.steps, "step");
     }
     std::ranges::stable_sort(trials, [&](const auto& a, const auto& b) {
       if (!a.score || !b.score) return a.score.has_value() && !b.score.has_value();

@@ -4,6 +4,7 @@
 
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
+#include "stretto/base/strings.h"
 #include "stretto/cluster/machine/processor.h"
 #include "stretto/programs/arguments/recipe_handover.h"
 #include "stretto/programs/stretto_rank/short_run.h"
@@ -36,7 +37,7 @@ void profile(const arguments::ProfileArguments& arguments) {
                                    .trace = run.folder() / fmt::format("trace_{}.json", job.info.rank)});
   run.train({profiler});
   if (run.is_first() && !profiler->profile()) {
-    log::warning("the run ended before {} steps were recorded", arguments.steps);
+    log::warning("the run ended before {} could be recorded", counted(arguments.steps, "step"));
   } else if (run.is_first()) {
     const trainer::Profile& measured = *profiler->profile();
     log::info("{}{}traces     {} (open in chrome://tracing or ui.perfetto.dev)",

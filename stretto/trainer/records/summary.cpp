@@ -26,9 +26,9 @@ void write_summary(const Recipe& recipe, const Mesh& mesh, const FitResult& resu
     folder.write_json("dev_results.json", summary["best"]);
   }
   folder.write_json("summary.json", summary);
-  log::info("done in {} | {} steps, {} samples, {:.1f} samples/s over {} rank{}",
-            human_duration(result.seconds), result.steps, result.samples, speed, mesh.size(Axes::world),
-            mesh.size(Axes::world) == 1 ? "" : "s");
+  log::info("done in {} | {}, {}, {:.1f} samples/s over {}", human_duration(result.seconds),
+            counted(result.steps, "step"), counted(result.samples, "sample"), speed,
+            counted(mesh.size(Axes::world), "rank"));
   if (result.best) log::info("best       epoch {}: {}", result.best_epoch, metrics_text(*result.best));
   log::info("model      {}", folder.model().string());
   if (const auto records = folder.path() / "metrics.jsonl"; std::filesystem::exists(records))

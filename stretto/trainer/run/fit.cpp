@@ -4,6 +4,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/base/log_setup.h"
+#include "stretto/base/strings.h"
 #include "stretto/cluster/environment.h"
 #include "stretto/cluster/flight_recorder.h"
 #include "stretto/strategy/batch_plan.h"
@@ -38,14 +39,14 @@ void Fit::warn_of_settings() const {
   }
   const int sharing = mesh_.size(Axes::data);
   if (samples < sharing) {
-    log::warning("{} samples for {} ranks: some ranks have no samples and only take part in the reductions",
-                 samples, sharing);
+    log::warning("{} for {} ranks: some ranks have no samples and only take part in the reductions",
+                 counted(samples, "sample"), sharing);
   }
   const int64_t batch = mesh_.batch_plan().global_batch_size;
   if (batch > samples) {
     log::warning(
-        "the global batch of {} samples is larger than the {} training samples: every step uses all of them; lower training.global_batch_size",
-        batch, samples);
+        "the global batch of {} samples is larger than the {}: every step uses all of them; lower training.global_batch_size",
+        batch, counted(samples, "training sample"));
   }
 }
 
@@ -112,7 +113,7 @@ bool Fit::was_finished() {
   if (!over() || !is_complete()) return false;
   const char* setting = recipe_.training.max_steps ? "training.max_steps" : "training.epochs";
   log::info(
-      "nothing to do: the run in {} has completed all of its {} steps; to train longer, raise {} and accept the change with --set 'checkpoint.accept_changes=[{}]'",
+      "nothing to do: the run in {} has completed all of its steps ({}); to train longer, raise {} and accept the change with --set 'checkpoint.accept_changes=[{}]'",
       recipe_.output.string(), session_->steps_done(), setting, setting);
   result_.was_finished = true;
   return true;

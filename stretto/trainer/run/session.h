@@ -115,6 +115,7 @@ struct Session {
   void begin_deterministic() const;
   std::string describe_lr_scale() const;
   std::string describe_mesh() const;
+  std::string describe_sums() const;
   std::string describe_order() const;
 };
 

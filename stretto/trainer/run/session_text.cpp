@@ -29,23 +29,30 @@ std::string Session::describe_mesh() const {
   return fmt::format("mesh       {}\n", mesh.describe());
 }
 
+// One group of ranks that divides layers has nobody to sum gradients with.
+std::string Session::describe_sums() const {
+  if (engine.facts().is_divided && mesh.size(Axes::sum) == 1) return "";
+  return fmt::format("comm       {}\n", mesh.group(Axes::sum).transport());
+}
+
 std::string Session::describe() {
   const double lr =
       engine.facts().base_rates.lr * lr_scale_of(recipe.optimizer, mesh.batch_plan().global_batch_size);
   return fmt::format(
       "{}\n"
-      "{}{}comm       {}\n"
+      "{}{}{}"
       "batch      {}\n"
       "{}{}{}"
       "{}\n"
-      "run        {} steps, {} per epoch; {} samples, {} tokens{}",
+      "run        {}, {} per epoch; {}, {}{}",
       parallel::describe(engine.facts(), "model",
                          describe_precision(recipe.training.precision, compute, device)),
-      products ? "matmul     " + products->describe() + "\n" : "", describe_mesh(),
-      mesh.group(Axes::sum).transport(), describe_batch(mesh.batch_plan()), describe_order(),
-      describe_teachers(module), describe_lr_scale(),
+      products ? "matmul     " + products->describe() + "\n" : "", describe_mesh(), describe_sums(),
+      describe_batch(mesh.batch_plan(), mesh.size(Axis::tp)), describe_order(), describe_teachers(module),
+      describe_lr_scale(),
       manual ? manual->describe() : describe_groups(engine.facts().tensors, lr, engine.facts().optimizer),
-      total_steps(), steps_per_epoch(), train.size(), train.total_length(),
+      counted(total_steps(), "step"), steps_per_epoch(), counted(train.size(), "sample"),
+      counted(train.total_length(), "token"),
       mesh.size(Axes::data) > 1 && parallel::has_torch_dropout(module.root())
           ? "\ndropout    torch::nn::Dropout uses a separate generator per rank: results depend on the world size"
           : "");

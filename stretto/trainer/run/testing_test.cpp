@@ -265,7 +265,7 @@ TEST_F(TestingTest, MistakesAreNamed) {
     } fewer;
     EXPECT_THAT(
         [&] { trainer.predict(fewer, samples, {.load = false}); },
-        ThrowsMessage<ShapeError>("predict_step returned bytes of 1 samples; expected 5, one per sample "
+        ThrowsMessage<ShapeError>("predict_step returned bytes of 1 sample; expected 5, one per sample "
                                   "of the batch"));
     struct Silent : Line {
       Predictions predict_step(const Batch&, StepContext&) override { return {}; }
