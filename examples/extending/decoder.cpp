@@ -47,8 +47,8 @@ class SmallDecoder : public stretto::TextModel, public stretto::CausalDecoder {
   Tensor logits(const Tensor& rows) const override { return nn::linear(rows, {words_->weight, {}}); }
   stretto::Capabilities capabilities() const override { return {.causal_decoder = this}; }
 
-  nn::InitialValue initial_value(const std::string& parameter) const override {
-    return nn::InitRule{.std = 0.1}.of(*this, parameter);
+  nn::InitialValue initial_value(const nn::LayerParameter& parameter) const override {
+    return nn::InitRule{.std = 0.1}.of(parameter);
   }
   nlohmann::json config_json(const nlohmann::json& original) const override {
     nlohmann::json json = stretto::begin_config_json(original, "small", "SmallForCausalLM");

@@ -32,8 +32,8 @@ class MeanOfWords : public stretto::TextModel {
     return out_->forward(stretto::nn::dropout(means, 0.1, /*site=*/0, layout.first_tokens(), context));
   }
 
-  stretto::nn::InitialValue initial_value(const std::string& parameter) const override {
-    return stretto::nn::InitRule{.std = 0.1, .table = "words.weight", .padding_row = 0}.of(*this, parameter);
+  stretto::nn::InitialValue initial_value(const stretto::nn::LayerParameter& parameter) const override {
+    return stretto::nn::InitRule{.std = 0.1, .table = "words.weight", .padding_row = 0}.of(parameter);
   }
 
   nlohmann::json config_json(const nlohmann::json& original) const override {

@@ -554,8 +554,8 @@ TEST(ModelSection, MistakesHaveThePositionOfTheirKey) {
   refuses(
       llama + "    hidden_size: 64\n    num_attention_heads: 3\n",
       "r.yaml:5:18: model.config.hidden_size (64) must be a multiple of num_attention_heads (3) without head_dim");
-  refuses(llama + "    num_hidden_layers: 10000\n",
-          "r.yaml:5:24: model.config.num_hidden_layers: found 10000; expected an integer from 0 to 1000");
+  refuses(llama + "    num_hidden_layers: 100000\n",
+          "r.yaml:5:24: model.config.num_hidden_layers: found 100000; expected an integer from 0 to 10000");
   refuses(llama + "    hidden_size:\n    num_hidden_layers: 2\n",
           "r.yaml:5:5: model.config.hidden_size: the value is empty; give one or remove the line");
   refuses(llama + "    hidden_size: null\n",

@@ -116,8 +116,8 @@ class RecordingModel : public TextModel, public CausalDecoder {
   Loss loss(const Tensor& hidden, const Tensor& labels, const nn::Context& context) const override {
     return model_->capabilities().causal_decoder->loss(hidden, labels, context);
   }
-  nn::InitialValue initial_value(const std::string& name) const override {
-    return model_->initial_value(name);
+  nn::InitialValue initial_value(const nn::LayerParameter& parameter) const override {
+    return model_->initial_value(parameter);
   }
   nlohmann::json config_json(const nlohmann::json& original) const override {
     return model_->config_json(original);

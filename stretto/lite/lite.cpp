@@ -26,12 +26,11 @@ using lite::Act;
 // double. If layers are divided among ranks, shapes are those of whole parameters.
 int64_t shape_checksum(const torch::nn::Module& module, bool divided) {
   std::string shapes;
-  for (const auto& item : module.named_parameters()) {
-    const Tensor& parameter = item.value();
-    const std::vector<int64_t> shape =
-        divided ? nn::layout_of(module, item.key()).global : parameter.sizes().vec();
-    shapes += fmt::format("{} {} [{}]{}\n", item.key(), c10::toString(parameter.scalar_type()),
-                          fmt::join(shape, ", "), parameter.requires_grad() ? "" : " frozen");
+  for (const nn::LayerParameter& parameter : nn::layer_parameters(module)) {
+    const Tensor& values = parameter.tensor;
+    const std::vector<int64_t> shape = divided ? parameter.layout().global : values.sizes().vec();
+    shapes += fmt::format("{} {} [{}]{}\n", parameter.name, c10::toString(values.scalar_type()),
+                          fmt::join(shape, ", "), values.requires_grad() ? "" : " frozen");
   }
   return static_cast<int64_t>(hash64(shapes) >> 12);
 }

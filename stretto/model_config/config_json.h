@@ -44,7 +44,7 @@ class ConfigJson {
 
 // Limits for sizes in a config.json, far above those of any model; checked before memory is allocated.
 constexpr int64_t max_width = int64_t{1} << 24;  // rows and columns of weights
-constexpr int64_t max_layers = 1000;
+constexpr int64_t max_layers = 10'000;
 constexpr int64_t max_labels = 1'000'000;
 constexpr int64_t max_parameters = int64_t{1} << 40;  // of a model: 4 TiB in fp32
 

@@ -39,8 +39,8 @@ class OddDecoder : public Decoder {
                            .activation = nn::Activation::relu},
                  .rules = {{.causal = true}, {.causal = true, .window = 4}}}) {}
 
-  nn::InitialValue initial_value(const std::string& parameter) const override {
-    return nn::InitRule{.std = 0.3}.of(*this, parameter);
+  nn::InitialValue initial_value(const nn::LayerParameter& parameter) const override {
+    return nn::InitRule{.std = 0.3}.of(parameter);
   }
   nlohmann::json config_json(const nlohmann::json& original) const override {
     return begin_config_json(original, "odd", "OddForCausalLM");

@@ -117,13 +117,14 @@ DividedResults run_divided(const DividedCase& one, int ranks, at::ScalarType dty
     }
     results.losses[rank] = loss.item<double>();
     const std::scoped_lock lock(mutex);
-    for (const auto& item : model->named_parameters()) {
-      const TensorLayout layout = nn::layout_of(*model, item.key());
-      join_part(layout, item.value(), results.values[item.key()]);
-      join_gradient(layout, item.value().grad(), results.gradients[item.key()]);
+    for (const nn::LayerParameter& parameter : nn::layer_parameters(*model)) {
+      const TensorLayout layout = parameter.layout();
+      const Tensor gradient = parameter.tensor.grad();
+      join_part(layout, parameter.tensor, results.values[parameter.name]);
+      join_gradient(layout, gradient, results.gradients[parameter.name]);
       if (layout.cuts.empty() && group.rank() > 0) {
-        EXPECT_TRUE(at::equal(results.gradients.at(item.key()), item.value().grad()))
-            << item.key() << ": equal gradients of copies";
+        EXPECT_TRUE(at::equal(results.gradients.at(parameter.name), gradient))
+            << parameter.name << ": equal gradients of copies";
       }
     }
   });

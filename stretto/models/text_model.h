@@ -144,7 +144,7 @@ class TextModel : public torch::nn::Module {
   virtual Tensor forward(const Batch& batch, const nn::Context& context) const = 0;
 
   // How the initial values of a parameter are drawn if no file has them, for example by nn::InitRule.
-  virtual nn::InitialValue initial_value(const std::string& parameter) const = 0;
+  virtual nn::InitialValue initial_value(const nn::LayerParameter& parameter) const = 0;
 
   // How Hugging Face's files name the parameters.
   virtual WeightNames weight_names() const { return {}; }

@@ -40,10 +40,10 @@ using Shapes = std::map<std::string, std::vector<int64_t>>;
 // The global shapes of the parameters whose weights are in the model's own folder.
 Shapes own_shapes(const TextModel& model, const WeightNames& names) {
   Shapes shapes;
-  for (const auto& item : model.named_parameters()) {
+  for (const nn::LayerParameter& parameter : nn::layer_parameters(model)) {
     const bool is_inner = std::ranges::any_of(
-        names.inner, [&](const auto& inner) { return item.key().starts_with(inner.prefix); });
-    if (!is_inner) shapes[item.key()] = nn::layout_of(model, item.key()).global;
+        names.inner, [&](const auto& inner) { return parameter.name.starts_with(inner.prefix); });
+    if (!is_inner) shapes[parameter.name] = parameter.layout().global;
   }
   return shapes;
 }
@@ -108,8 +108,8 @@ ModelWeights open_weights(const TextModel& model, const std::filesystem::path& f
 
 std::unique_ptr<TensorSource> initial_values(const TextModel& model, uint64_t seed) {
   auto values = std::make_unique<nn::InitialValues>(seed);
-  for (const auto& item : model.named_parameters())
-    values->add(item.key(), nn::layout_of(model, item.key()).global, model.initial_value(item.key()));
+  for (const nn::LayerParameter& parameter : nn::layer_parameters(model))
+    values->add(parameter.name, parameter.layout().global, model.initial_value(parameter));
   return values;
 }
 

@@ -99,26 +99,24 @@ void fill_zeros(float* values, const std::vector<LocalRun>& runs, int64_t row, i
   }
 }
 
-bool is_weight_of_norm(const torch::nn::Module& model, const std::string& parameter) {
-  if (const size_t dot = parameter.find('.'); dot != std::string::npos)
-    return is_weight_of_norm(*model.named_children()[parameter.substr(0, dot)], parameter.substr(dot + 1));
-  return parameter == "weight" && dynamic_cast<const Norm*>(&model) != nullptr;
+bool is_weight_of_norm(const LayerParameter& parameter) {
+  return parameter.own_name == "weight" && dynamic_cast<const Norm*>(parameter.layer) != nullptr;
 }
 
 }  // namespace
 
-InitialValue InitRule::of(const torch::nn::Module& model, const std::string& parameter) const {
+InitialValue InitRule::of(const LayerParameter& parameter) const {
   using Kind = InitialValue::Kind;
-  if (parameter.ends_with(".bias")) return {Kind::constant, 0};
-  if (is_weight_of_norm(model, parameter)) return {Kind::constant, 1};
-  return {Kind::normal, std, parameter == table ? padding_row : -1};
+  if (parameter.name.ends_with(".bias")) return {Kind::constant, 0};
+  if (is_weight_of_norm(parameter)) return {Kind::constant, 1};
+  return {Kind::normal, std, parameter.name == table ? padding_row : -1};
 }
 
 std::unique_ptr<InitialValues> initial_values(const torch::nn::Module& module, uint64_t seed,
                                               const InitRule& rule) {
   auto values = std::make_unique<InitialValues>(seed);
-  for (const auto& item : module.named_parameters())
-    values->add(item.key(), layout_of(module, item.key()).global, rule.of(module, item.key()));
+  for (const LayerParameter& parameter : layer_parameters(module))
+    values->add(parameter.name, parameter.layout().global, rule.of(parameter));
   return values;
 }
 

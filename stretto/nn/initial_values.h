@@ -12,6 +12,8 @@
 
 namespace stretto::nn {
 
+struct LayerParameter;  // nn/tensor_parallel.h
+
 // How the initial values of a parameter are drawn.
 struct InitialValue {
   enum class Kind { constant, normal, uniform };
@@ -29,7 +31,7 @@ struct InitRule {
   int64_t padding_row = -1;  // -1: none
 
   // The rule for a parameter of a model.
-  InitialValue of(const torch::nn::Module& model, const std::string& parameter) const;
+  InitialValue of(const LayerParameter& parameter) const;
 };
 
 // Random initial values of parameters. Each is a function of the seed, the parameter's name and the element's

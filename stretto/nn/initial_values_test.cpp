@@ -53,19 +53,19 @@ struct CutNet : torch::nn::Module {
 std::map<std::string, Tensor> together(int positions, const InitialValue& value) {
   InitialValues source(7);
   const CutNet whole_net(0, 1);
-  for (const auto& item : whole_net.named_parameters())
-    source.add(item.key(), layout_of(whole_net, item.key()).global, value);
+  for (const LayerParameter& parameter : layer_parameters(whole_net))
+    source.add(parameter.name, parameter.layout().global, value);
   std::map<std::string, Tensor> whole;
   for (int position = 0; position < positions; ++position) {
     CutNet net(position, positions);
     fill_parameters(net, source);
-    for (const auto& item : net.named_parameters()) {
-      const TensorLayout layout = layout_of(net, item.key());
-      Tensor& values = whole[item.key()];
+    for (const LayerParameter& parameter : layer_parameters(net)) {
+      const TensorLayout layout = parameter.layout();
+      Tensor& values = whole[parameter.name];
       if (!values.defined()) values = at::full({count_elements(layout.global)}, NAN);
       for (const LocalRun& run : layout.runs()) {
         values.slice(0, run.global, run.global + run.elements)
-            .copy_(item.value().detach().view({-1}).slice(0, run.local, run.local + run.elements));
+            .copy_(parameter.tensor.detach().view({-1}).slice(0, run.local, run.local + run.elements));
       }
     }
   }
@@ -132,12 +132,13 @@ TEST(InitialValues, ARowIsZeroedOnItsRank) {
 
 TEST(HasLayout, MustFitTheParameter) {
   CutLinear layer(0, 2, 0);
-  EXPECT_EQ(layout_of(layer, "weight").local(), (std::vector<int64_t>{36, 24}));
+  const LayerParameter weight = layer_parameters(layer).front();
+  EXPECT_EQ(weight.layout().local(), (std::vector<int64_t>{36, 24}));
   layer.cut.intervals.pop_back();
-  EXPECT_THAT([&] { layout_of(layer, "weight"); },
+  EXPECT_THAT([&] { weight.layout(); },
               ThrowsMessage<ConfigError>(HasSubstr("is [36, 24], but its layout says [24, 24]")));
   layer.cut.axis = 3;
-  EXPECT_THAT([&] { layout_of(layer, "weight"); },
+  EXPECT_THAT([&] { weight.layout(); },
               ThrowsMessage<ConfigError>(HasSubstr("a tensor of 2 axes is cut along axis 3")));
 }
 

@@ -76,15 +76,14 @@ std::shared_ptr<Layer> add_layer(torch::nn::Module& root, const std::string& pat
 // weights of norms, which are recognised by the type of the module.
 bool has_weight_decay(const torch::nn::Module& owner, const std::string& name);
 
-// The module at the dotted `path` below `root`; creates empty modules for names that are missing.
-torch::nn::Module& make_path(torch::nn::Module& root, const std::string& path);
+// Registers `layer` as add_layer() does.
+void register_at(torch::nn::Module& root, const std::string& path, std::shared_ptr<torch::nn::Module> layer);
 
 template <class Layer>
 std::shared_ptr<Layer> add_layer(torch::nn::Module& root, const std::string& path,
                                  std::shared_ptr<Layer> layer) {
-  const size_t dot = path.rfind('.');
-  torch::nn::Module& parent = dot == std::string::npos ? root : make_path(root, path.substr(0, dot));
-  return parent.register_module(dot == std::string::npos ? path : path.substr(dot + 1), std::move(layer));
+  register_at(root, path, layer);
+  return layer;
 }
 
 }  // namespace stretto::nn

@@ -57,8 +57,8 @@ struct DividedNet : torch::nn::Module {
         register_module("gate", std::make_shared<ColumnLinear>(width, inner, ranks, ColumnOptions{linear}));
     down = register_module("down", std::make_shared<RowLinear>(inner, width, ranks, linear));
     InitialValues source(3);
-    for (const auto& item : named_parameters())
-      source.add(item.key(), layout_of(*this, item.key()).global, {InitialValue::Kind::normal, 0.5});
+    for (const LayerParameter& parameter : layer_parameters(*this))
+      source.add(parameter.name, parameter.layout().global, {InitialValue::Kind::normal, 0.5});
     fill_parameters(*this, source);
   }
 
@@ -119,12 +119,12 @@ void run_layers(int ranks, at::ScalarType dtype, bool transposed, Kernels kernel
     results.states[rank] = states.detach();
     results.logits[rank] = logits.detach();
     static std::mutex maps;
-    for (const auto& item : net.named_parameters()) {
+    for (const LayerParameter& parameter : layer_parameters(net)) {
       std::unique_lock lock(maps);
-      JoinedValue &values = results.values[item.key()], &gradients = results.gradients[item.key()];
+      JoinedValue &values = results.values[parameter.name], &gradients = results.gradients[parameter.name];
       lock.unlock();
-      values.add(layout_of(net, item.key()), item.value());
-      gradients.add(layout_of(net, item.key()), item.value().grad());
+      values.add(parameter.layout(), parameter.tensor);
+      gradients.add(parameter.layout(), parameter.tensor.grad());
     }
   });
 }
@@ -171,7 +171,8 @@ TEST(ParallelLayers, AreWholeOnOneRank) {
   comm::run_rank_threads(1, [](Group& group) {
     for (const TensorParallel& ranks : {TensorParallel{}, TensorParallel{&group}}) {
       const DividedNet net(ranks, false);
-      EXPECT_TRUE(layout_of(net, "table.weight").cuts.empty());
+      for (const LayerParameter& parameter : layer_parameters(net))
+        EXPECT_TRUE(parameter.layout().cuts.empty()) << parameter.name;
       EXPECT_EQ(net.up->map().outputs_over, nullptr);
       EXPECT_EQ(net.down->map().inputs_over, nullptr);
     }

@@ -19,18 +19,18 @@ void fill_parameter(const std::string& name, const Tensor& parameter, const Tens
 }
 
 void fill_parameters(torch::nn::Module& module, const TensorSource& source) {
-  for (const auto& item : module.named_parameters())
-    if (source.has(item.key()))
-      fill_parameter(item.key(), item.value(), layout_of(module, item.key()), source);
+  for (const LayerParameter& parameter : layer_parameters(module))
+    if (source.has(parameter.name))
+      fill_parameter(parameter.name, parameter.tensor, parameter.layout(), source);
 }
 
 void drop_values(torch::nn::Module& module, const TensorSource& source, at::Device device) {
   at::NoGradGuard no_grad;
-  for (const auto& item : module.named_parameters()) {
-    if (!source.has(item.key())) continue;
-    const Tensor& parameter = item.value();
-    require_shape(source, item.key(), layout_of(module, item.key()).global);
-    parameter.set_data(at::empty({1}, parameter.options().device(device)).expand(parameter.sizes()));
+  for (const LayerParameter& parameter : layer_parameters(module)) {
+    if (!source.has(parameter.name)) continue;
+    require_shape(source, parameter.name, parameter.layout().global);
+    const Tensor& values = parameter.tensor;
+    values.set_data(at::empty({1}, values.options().device(device)).expand(values.sizes()));
   }
 }
 

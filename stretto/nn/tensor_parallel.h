@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "stretto/nn/layers.h"
 
@@ -49,9 +50,20 @@ class HasLayout {
   virtual TensorLayout layout(const std::string& parameter) const = 0;
 };
 
-// The layout of the parameter `path` of a module, such as "encoder.0.weight": whole, unless the layer that
-// registers it derives from HasLayout. Throws ConfigError if the layout does not match the parameter's shape.
-TensorLayout layout_of(const torch::nn::Module& module, const std::string& path);
+// A parameter of a module, with the layer that registers it, which must outlive this.
+struct LayerParameter {
+  std::string name;                // in the module, such as "encoder.0.weight"
+  std::string own_name;            // in the layer, such as "weight"
+  const torch::nn::Module* layer;  // not null
+  Tensor tensor;
+
+  // Whole, unless the layer derives from HasLayout. Throws ConfigError if the layer's layout does not match
+  // the parameter's shape.
+  TensorLayout layout() const;
+};
+
+// The parameters of a module in the order of named_parameters(). Visits each layer once.
+std::vector<LayerParameter> layer_parameters(const torch::nn::Module& module);
 
 // Layers that are divided among the ranks of tensor parallelism. A rank has a part of their parameters, under
 // the names of the whole layer; files and initial values are those of the whole parameters. With

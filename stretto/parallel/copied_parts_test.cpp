@@ -34,8 +34,8 @@ struct GroupedNet : torch::nn::Module {
                                                   nn::ColumnOptions{.together = 3, .copies = copies}));
     output = register_module("output", std::make_shared<nn::RowLinear>(12, 6, ranks, nn::LinearOptions{}, 3));
     nn::InitialValues values(4);
-    for (const auto& item : named_parameters())
-      values.add(item.key(), nn::layout_of(*this, item.key()).global, {nn::InitialValue::Kind::normal, 0.7});
+    for (const nn::LayerParameter& parameter : nn::layer_parameters(*this))
+      values.add(parameter.name, parameter.layout().global, {nn::InitialValue::Kind::normal, 0.7});
     nn::fill_parameters(*this, values);
   }
   Tensor forward(const Tensor& x) const {

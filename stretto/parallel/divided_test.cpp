@@ -42,8 +42,8 @@ struct DividedNet : torch::nn::Module {
 
 std::unique_ptr<nn::InitialValues> values_of(const DividedNet& net) {
   auto values = std::make_unique<nn::InitialValues>(4);
-  for (const auto& item : net.named_parameters())
-    values->add(item.key(), nn::layout_of(net, item.key()).global, {nn::InitialValue::Kind::normal, 0.7});
+  for (const nn::LayerParameter& parameter : nn::layer_parameters(net))
+    values->add(parameter.name, parameter.layout().global, {nn::InitialValue::Kind::normal, 0.7});
   return values;
 }
 

@@ -77,7 +77,7 @@ class Collector {
       return;
     }
     const std::string full_name = prefix + name;
-    TensorLayout layout = nn::layout_of(owner, name);
+    TensorLayout layout = nn::LayerParameter{full_name, name, &owner, tensor}.layout();
     if (!tensor.requires_grad()) {
       if (!layout.cuts.empty())
         throw ConfigError(

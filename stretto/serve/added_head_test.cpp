@@ -28,7 +28,7 @@ class CostModel : public TextModel {
     const Tensor sums = at::cat({at::zeros({1}), costs_.index_select(0, batch.at("input_ids")).cumsum(0)});
     return sums.index_select(0, batch.at("cu_seqlens")).diff().unsqueeze(1);
   }
-  nn::InitialValue initial_value(const std::string&) const override { return {}; }
+  nn::InitialValue initial_value(const nn::LayerParameter&) const override { return {}; }
   nlohmann::json config_json(const nlohmann::json& original) const override {
     return begin_config_json(original, "costs", heads::architecture("Costs", text_cost));
   }

@@ -40,7 +40,7 @@ class RecordingModel : public TextModel {
                                                                  : batch.at("input_ids").numel();
     return at::zeros({rows, head_ == heads::question_answering ? 2 : std::ssize(labels_)});
   }
-  nn::InitialValue initial_value(const std::string&) const override { return {}; }
+  nn::InitialValue initial_value(const nn::LayerParameter&) const override { return {}; }
   nlohmann::json config_json(const nlohmann::json& original) const override { return original; }
   const std::vector<std::string>& labels() const override { return labels_; }
   TextLimits limits() const override { return {100'000, max_length_}; }

@@ -37,10 +37,10 @@ Tensor BartForSequenceClassification::forward(const Batch& batch, const nn::Cont
   return out_->forward(nn::dropout(x, config_.classifier_dropout, head_dropout_site, last, context));
 }
 
-nn::InitialValue BartForSequenceClassification::initial_value(const std::string& parameter) const {
+nn::InitialValue BartForSequenceClassification::initial_value(const nn::LayerParameter& parameter) const {
   const nn::InitRule rule = {
       .std = config_.init_std, .table = "model.shared.weight", .padding_row = config_.pad_token_id};
-  return rule.of(*this, parameter);
+  return rule.of(parameter);
 }
 
 WeightNames BartForSequenceClassification::weight_names() const {

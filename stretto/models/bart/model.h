@@ -92,7 +92,7 @@ class BartForSequenceClassification : public TextModel {
   Tensor forward(const Batch& batch, const nn::Context& context) const override;
 
   // Hugging Face's values: normal(0, init_std); biases and the padding row are zero, weights of norms one.
-  nn::InitialValue initial_value(const std::string& parameter) const override;
+  nn::InitialValue initial_value(const nn::LayerParameter& parameter) const override;
 
   // Accepts files in which encoder and decoder each store the word embedding table, or that lack the "model."
   // prefix.

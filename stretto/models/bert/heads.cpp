@@ -76,12 +76,12 @@ nlohmann::json BertWithHead::config_json(const nlohmann::json& original) const {
   return config_.to_json(original, heads::architecture(config_.variant().class_name, head_));
 }
 
-nn::InitialValue BertWithHead::initial_value(const std::string& parameter) const {
+nn::InitialValue BertWithHead::initial_value(const nn::LayerParameter& parameter) const {
   const nn::InitRule rule = {
       .std = config_.initializer_range,
       .table = std::string(config_.variant().encoder_name) + ".embeddings.word_embeddings.weight",
       .padding_row = config_.pad_token_id};
-  return rule.of(*this, parameter);
+  return rule.of(parameter);
 }
 
 WeightNames BertWithHead::weight_names() const {

@@ -54,7 +54,7 @@ class BertWithHead : public TextModel {
  public:
   // Hugging Face's values: normal(0, initializer_range); biases and the padding row are zero, weights of
   // norms one.
-  nn::InitialValue initial_value(const std::string& parameter) const override;
+  nn::InitialValue initial_value(const nn::LayerParameter& parameter) const override;
 
   // Accepts old names (gamma, beta, no "bert." prefix).
   WeightNames weight_names() const override;

@@ -147,7 +147,7 @@ TEST(BertConfig, RefusesAbsurdSizes) {
     return "no error";
   };
   EXPECT_THAT(error_of(R"({"model_type": "bert", "num_hidden_layers": 1099511627776})"),
-              HasSubstr("num_hidden_layers: found 1099511627776; expected an integer from 0 to 1000"));
+              HasSubstr("num_hidden_layers: found 1099511627776; expected an integer from 0 to 10000"));
   EXPECT_THAT(error_of(R"({"model_type": "bert", "num_labels": 1099511627776})"),
               HasSubstr("num_labels: found 1099511627776"));
   EXPECT_THAT(error_of(R"({"model_type": "bert", "vocab_size": 18446744073709551615})"),

@@ -119,11 +119,11 @@ Tensor DistilBertWithHead::forward(const Batch& batch, const nn::Context& contex
   return out_->forward(nn::dropout(state, p, head_dropout_site, rows, context));
 }
 
-nn::InitialValue DistilBertWithHead::initial_value(const std::string& parameter) const {
+nn::InitialValue DistilBertWithHead::initial_value(const nn::LayerParameter& parameter) const {
   const nn::InitRule rule = {.std = config_.initializer_range,
                              .table = "distilbert.embeddings.word_embeddings.weight",
                              .padding_row = config_.pad_token_id};
-  return rule.of(*this, parameter);
+  return rule.of(parameter);
 }
 
 WeightNames DistilBertWithHead::weight_names() const {

@@ -73,7 +73,7 @@ class DistilBertWithHead : public TextModel {
                      std::vector<int64_t> layers = {}, const nn::TensorParallel& ranks = {});
 
   Tensor forward(const Batch& batch, const nn::Context& context) const override;
-  nn::InitialValue initial_value(const std::string& parameter) const override;
+  nn::InitialValue initial_value(const nn::LayerParameter& parameter) const override;
 
   // Accepts encoders without the "distilbert." prefix.
   WeightNames weight_names() const override;

@@ -47,10 +47,10 @@ DecoderOptions decoder_options(const Gpt2Config& config, const nn::TensorParalle
 Gpt2::Gpt2(const Gpt2Config& config, const nn::TensorParallel& ranks)
     : Decoder(decoder_options(config, ranks)), config_(config) {}
 
-nn::InitialValue Gpt2::initial_value(const std::string& parameter) const {
+nn::InitialValue Gpt2::initial_value(const nn::LayerParameter& parameter) const {
   double std = config_.initializer_range;
-  if (parameter.ends_with(".c_proj.weight")) std /= std::sqrt(static_cast<double>(2 * config_.n_layer));
-  return nn::InitRule{.std = std}.of(*this, parameter);
+  if (parameter.name.ends_with(".c_proj.weight")) std /= std::sqrt(static_cast<double>(2 * config_.n_layer));
+  return nn::InitRule{.std = std}.of(parameter);
 }
 
 WeightNames Gpt2::weight_names() const {

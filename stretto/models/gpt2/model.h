@@ -13,7 +13,7 @@ class Gpt2 : public Decoder {
 
   // Hugging Face's values: normal(0, initializer_range), with a standard deviation divided by sqrt(2 *
   // n_layer) for maps that are added to the states; biases are zero, weights of norms one.
-  nn::InitialValue initial_value(const std::string& parameter) const override;
+  nn::InitialValue initial_value(const nn::LayerParameter& parameter) const override;
 
   // Accepts files of the first releases, whose names lack the "transformer." prefix and which include
   // attention masks.

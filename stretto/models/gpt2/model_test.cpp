@@ -50,6 +50,19 @@ TEST(Gpt2, InitialValuesEqualThoseOfTransformers) {
   EXPECT_TRUE(at::equal(parameters["transformer.h.2.attn.c_attn.bias"], at::zeros({192})));
 }
 
+TEST(Gpt2, ThousandsOfLayersAreCreated) {
+  const auto model = make_decoder({{"model_type", "gpt2"},
+                                   {"vocab_size", 7},
+                                   {"n_embd", 2},
+                                   {"n_layer", 3000},
+                                   {"n_positions", 24},
+                                   {"n_head", 1}});
+  nn::fill_parameters(*model, *initial_values(*model, 1));
+  Batch batch = packed_batch(golden_of("gpt2/plain"));
+  batch["input_ids"] = batch.at("input_ids").remainder(7);
+  EXPECT_TRUE(model->forward(batch, {}).isfinite().all().item<bool>());
+}
+
 TEST(Gpt2, UnsupportedConfigurationsAreRefused) {
   const auto refusal = [](const nlohmann::json& change) { return refusal_of("gpt2/plain", change); };
   EXPECT_EQ(refusal(nlohmann::json::object()), "");

@@ -58,11 +58,11 @@ Llama::Llama(const LlamaConfig& config, const nn::TensorParallel& ranks)
       config_(config),
       rope_(config.rope, config.rope.width(config.head_dim)) {}
 
-nn::InitialValue Llama::initial_value(const std::string& parameter) const {
+nn::InitialValue Llama::initial_value(const nn::LayerParameter& parameter) const {
   const nn::InitRule rule = {.std = config_.initializer_range,
                              .table = "model.embed_tokens.weight",
                              .padding_row = config_.padding_row()};
-  return rule.of(*this, parameter);
+  return rule.of(parameter);
 }
 
 WeightNames Llama::weight_names() const {

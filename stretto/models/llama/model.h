@@ -14,7 +14,7 @@ class Llama : public Decoder {
 
   // Hugging Face's values: normal(0, initializer_range); biases and the padding row are zero, weights of
   // norms one.
-  nn::InitialValue initial_value(const std::string& parameter) const override;
+  nn::InitialValue initial_value(const nn::LayerParameter& parameter) const override;
 
   WeightNames weight_names() const override;
 

@@ -195,17 +195,19 @@ double SequenceTagger::initial_bound(const std::string& name) const {
   return inverse_root((name.starts_with("linear.") ? linear_ : reproject_)->weight.size(1));
 }
 
-nn::InitialValue SequenceTagger::initial_value(const std::string& parameter) const {
+nn::InitialValue SequenceTagger::initial_value(const nn::LayerParameter& parameter) const {
   using Kind = nn::InitialValue::Kind;
-  if (parameter.starts_with(transformer_prefix)) {
-    const std::string inner = parameter.substr(transformer_prefix.size());
+  const std::string& name = parameter.name;
+  if (name.starts_with(transformer_prefix)) {
+    nn::LayerParameter inner = parameter;
+    inner.name = name.substr(transformer_prefix.size());
     nn::InitialValue value = transformer_->initial_value(inner);
-    value.drawn_as = inner;
+    value.drawn_as = inner.name;
     return value;
   }
-  if (parameter.starts_with("crf.")) return {Kind::normal, 0.1};
-  if (parameter.starts_with("characters.")) return {Kind::normal, 1};
-  return {Kind::uniform, initial_bound(parameter)};
+  if (name.starts_with("crf.")) return {Kind::normal, 0.1};
+  if (name.starts_with("characters.")) return {Kind::normal, 1};
+  return {Kind::uniform, initial_bound(name)};
 }
 
 WeightNames SequenceTagger::weight_names() const {

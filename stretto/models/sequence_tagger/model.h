@@ -27,7 +27,7 @@ class SequenceTagger : public TextModel, private FrozenStates {
 
   // Word vectors are uniform (Ma and Hovy 2016), character vectors and linear maps are initialised like
   // torch's layers, and the scores of the conditional random field are normal(0, 0.1).
-  nn::InitialValue initial_value(const std::string& parameter) const override;
+  nn::InitialValue initial_value(const nn::LayerParameter& parameter) const override;
 
   // The weights of a new tagger's transformer are in config.transformer_path.
   WeightNames weight_names() const override;

@@ -40,7 +40,7 @@ class BagOfWords : public TextModel {
     return at::zeros({layout.batch, scores.size(1)}, scores.options()).index_add(0, sequence, scores);
   }
 
-  nn::InitialValue initial_value(const std::string&) const override { return {}; }  // zero
+  nn::InitialValue initial_value(const nn::LayerParameter&) const override { return {}; }  // zero
 
   nlohmann::json config_json(const nlohmann::json& original) const override {
     nlohmann::json json = begin_config_json(original, "bag-of-words", "BagOfWordsForSequenceClassification");

@@ -85,7 +85,7 @@ void read_weights_file(Module& module, const std::filesystem::path& file) {
   NamedTensors stored = SafetensorsFile(file).load_all();
   at::NoGradGuard no_grad;
   std::set<const void*> filled;  // tied tensors are in the file under their first name
-  const auto fill = [&](const std::string& name, Tensor& tensor, const TensorLayout& layout) {
+  const auto fill = [&](const std::string& name, const Tensor& tensor, const TensorLayout& layout) {
     if (!filled.insert(tensor.unsafeGetTensorImpl()).second) return;
     const auto found = stored.find(name);
     if (found == stored.end())
@@ -103,9 +103,9 @@ void read_weights_file(Module& module, const std::filesystem::path& file) {
     }
     stored.erase(found);
   };
-  for (auto& item : module.root().named_parameters())
-    fill(item.key(), item.value(), nn::layout_of(module.root(), item.key()));
-  for (auto& item : module.root().named_buffers())
+  for (const nn::LayerParameter& parameter : nn::layer_parameters(module.root()))
+    fill(parameter.name, parameter.tensor, parameter.layout());
+  for (const auto& item : module.root().named_buffers())
     fill(item.key(), item.value(), {item.value().sizes().vec()});
   if (!stored.empty())
     throw DataError("{}: the module has no {}; load the model of the same module", file.string(),
