@@ -32,6 +32,28 @@ void use_task(ScriptState& state, const std::string& value) {
   state.plan.glue_task = *found;
 }
 
+// The file of --config_name or --model_name_or_path, which may be a folder.
+std::filesystem::path config_file(const std::filesystem::path& given) {
+  std::error_code failed;
+  const bool is_folder = std::filesystem::is_directory(given, failed);
+  return is_folder ? given / "config.json" : given;
+}
+
+// The configuration of a new model. The scripts load the weights of --model_name_or_path, if that is given,
+// with this configuration instead of their own.
+void use_config(ScriptState& state, const std::string& value) {
+  if (!state.has("model_name_or_path"))
+    return state.recipe.set("model.config", quoted(config_file(value).string()));
+  const std::string& model = state.given.at("model_name_or_path");
+  const auto place = [](const std::string& given) {
+    return std::filesystem::absolute(config_file(given)).lexically_normal();
+  };
+  if (place(value) == place(model)) return;
+  throw ConfigError(
+      "--config_name {}: the weights of --model_name_or_path {} cannot have the configuration of another model; remove this, or change the config.json of that model",
+      value, model);
+}
+
 // --config_overrides n_embd=64,scale_attn_weights=False as a section of the recipe.
 std::string overrides_section(const std::string& text) {
   std::vector<std::string> entries;
@@ -161,9 +183,6 @@ std::vector<Flag> make_flags() {
                   state.plan.*member = is_true(name, value);
                 }};
   };
-  const auto config = [](ScriptState& state, const std::string& value) {
-    if (!state.has("model_name_or_path")) state.recipe.set("model.config", quoted(value));
-  };
   const auto max_eval_samples = [](ScriptState& state, const std::string& value) {
     state.plan.max_eval_samples = value;
     if (state.has("validation_file") || state.script == Script::clm)
@@ -172,7 +191,7 @@ std::vector<Flag> make_flags() {
   return {
       // the model and the data
       {"model_name_or_path", false, store(&ScriptPlan::model)},
-      {"config_name", false, config},
+      {"config_name", false, use_config},
       {"model_type", false, use_model_type},
       {"config_overrides", false, check_overrides},
       setting("tokenizer_name", "tokenizer.path"),

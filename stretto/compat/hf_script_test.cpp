@@ -334,6 +334,37 @@ TEST(HfScript, GlueTasksMayHaveAnySpelling) {
               has_all("--task_name stt2:", "did you mean \"sst2\"", "cola"));
 }
 
+TEST(HfScript, ConfigNameIsAFileOrAFolder) {
+  const TempFolder folder;
+  const std::string model = (folder.path() / "m").string(), other = (folder.path() / "c.json").string();
+  make_folders(model);
+  write_file_atomic(folder.path() / "m/config.json", "{}");
+  write_file_atomic(other, "{}");
+  const std::vector<std::string> flags = {"--output_dir", "o", "--do_train", "--train_file", "t.txt"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), flags.begin(), flags.end());
+    return more;
+  };
+  const auto config_of = [&](const std::string& given) {
+    const std::string recipe =
+        translate_script(Script::clm, with({"--config_name", given, "--tokenizer_name", model})).recipe;
+    return parse_recipe(recipe, "run-clm").model.config.value().file.string();
+  };
+  EXPECT_EQ(config_of(other), other);
+  EXPECT_EQ(config_of(model), model + "/config.json");
+  for (const Script script : {Script::clm, Script::glue}) {
+    for (const std::string& same : {model, model + "/", model + "/config.json"}) {
+      const std::vector<std::string> both = with({"--config_name", same, "--model_name_or_path", model});
+      const Recipe recipe = parse_recipe(translate_script(script, both).recipe, "");
+      EXPECT_EQ(recipe.model.path, model);
+      EXPECT_FALSE(recipe.model.config.has_value());
+    }
+    EXPECT_THAT(script_error(script, with({"--config_name", other, "--model_name_or_path", model})),
+                has_all("--config_name " + other + ": the weights of --model_name_or_path " + model,
+                        "cannot have the configuration of another model; remove this"));
+  }
+}
+
 // Errors of settings name the flags that set them.
 TEST(HfScript, ErrorsNameTheFlag) {
   EXPECT_THAT(error_with({"--max_seq_length", "1"}),
