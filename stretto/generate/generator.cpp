@@ -155,6 +155,7 @@ std::vector<Generator::Request*> Generator::read(Tensor& logits) {
                    {"samples", on_device(samples)},
                    {"cu_seqlens", on_device(bounds)}};
   batch.count = std::ssize(sequences);
+  if (parts_.before_pass) parts_.before_pass();
   const Tensor hidden = parts_.model.forward(batch, {.kernels = parts_.kernels, .cache = &cache_});
   if (!ready.empty())
     logits =

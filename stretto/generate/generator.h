@@ -26,6 +26,7 @@ struct GeneratorParts {
   OnGenerated on_generated = {};
   // The number of tokens of prompts that a pass reads, at most, which limits the memory of its activations.
   int64_t prompt_tokens_per_pass = 1024;
+  std::function<void()> before_pass = {};  // called before each pass through the model
   nn::Kernels kernels = nn::Kernels::fast;
   OptionNames names = {};  // names of the members of GenerationOptions in messages
 };

@@ -100,9 +100,7 @@ struct TextGeneratorOptions {
   // Receives the continuations of a prompt, the best first, in the order of prompts.
   std::function<void(int64_t prompt, const std::string& text, const std::vector<GeneratedText>& found)>
       on_text = {};
-  // Continues each text up to its limit of tokens, so that the number of passes through the model does not
-  // depend on its logits; what follows an end token or a stop string is omitted from the results.
-  bool same_passes = false;
+  std::function<void()> before_pass = {};  // called before each pass through the model
   nn::Kernels kernels = {};
   OptionNames names = {};  // names of members of GenerationOptions and of this struct in messages
 };

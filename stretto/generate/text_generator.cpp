@@ -1,6 +1,5 @@
 #include "stretto/generate/text_generator.h"
 
-#include <algorithm>
 #include <map>
 
 #include "stretto/base/error.h"
@@ -41,7 +40,7 @@ struct TextGenerator::State {
 
   GeneratorParts parts_of(const TextModel& model) {
     SearchEvents events;
-    if (!options.generation.stop_strings.empty() && !options.same_passes) {
+    if (!options.generation.stop_strings.empty()) {
       events.is_end = [this](int64_t prompt, const std::vector<int32_t>& tokens) {
         return texts.at(prompt).stream.is_stopped(tokens);
       };
@@ -51,24 +50,16 @@ struct TextGenerator::State {
         if (sequence == 0) show(prompt, token);
       };
     }
-    GenerationOptions generation = options.generation;
-    if (options.same_passes) generation.eos_token_id.clear();
     return {
         .model = model,
-        .options = std::move(generation),
+        .options = options.generation,
         .batch_size = options.batch_size,
         .events = std::move(events),
         .on_generated = [this](int64_t prompt,
                                const std::vector<std::vector<int32_t>>& tokens) { deliver(prompt, tokens); },
+        .before_pass = options.before_pass,
         .kernels = options.kernels,
         .names = options.names};
-  }
-
-  // The tokens up to the first end token.
-  std::vector<int32_t> until_end(std::vector<int32_t> tokens) const {
-    const auto end = std::ranges::find_first_of(tokens, options.generation.eos_token_id);
-    if (end != tokens.end()) tokens.erase(end + 1, tokens.end());
-    return tokens;
   }
 
   // The tokens that the template adds after a text are omitted, since the text continues.
@@ -91,10 +82,7 @@ struct TextGenerator::State {
     const auto ended = texts.extract(prompt);
     const Text& text = ended.mapped();
     std::vector<GeneratedText> found;
-    for (const auto& sequence : sequences) {
-      const auto tokens = until_end(sequence);
-      found.push_back({text.stream.text(tokens), tokens});
-    }
+    for (const auto& tokens : sequences) found.push_back({text.stream.text(tokens), tokens});
     if (options.on_piece && options.generation.num_beams == 1 && found[0].text.size() > text.shown)
       options.on_piece(prompt, rest(found[0].text, text.shown));
     if (options.on_text) options.on_text(prompt, text.prompt, found);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
 
 #include "stretto/base/error.h"
@@ -15,6 +16,18 @@ namespace {
 constexpr int64_t rows_at_once = 256;
 
 constexpr int64_t most_sample_tokens = 64;
+
+// The shortest batch.
+Batch one_token(at::Device device) {
+  const auto ids = [&](std::vector<int64_t> values) { return at::tensor(values).to(device); };
+  Batch batch;
+  batch.tensors = {{"input_ids", ids({0})},
+                   {"position_ids", ids({0})},
+                   {"samples", ids({0})},
+                   {"cu_seqlens", ids({0, 1})}};
+  batch.count = 1;
+  return batch;
+}
 
 // [N, 2] fp64: for each of the rows [N, H] the cross entropy of its label, and whether the label has the
 // largest logit.
@@ -54,17 +67,22 @@ void CausalLanguageModel::write_with(text::Tokenizer tokenizer, const std::vecto
 }
 
 std::vector<std::string> CausalLanguageModel::continue_texts(const std::vector<std::string>& texts,
-                                                             nn::Kernels kernels, bool same_passes) {
+                                                             nn::Kernels kernels,
+                                                             const std::function<bool(bool)>& next_pass) {
   std::vector<std::string> continuations;
+  std::function<void()> before_pass;
+  if (next_pass) before_pass = [&] { next_pass(true); };
   TextGenerator generator(net(), *tokenizer_,
                           {.generation = {.max_new_tokens = most_sample_tokens},
                            .batch_size = std::max<int64_t>(1, std::ssize(texts)),
                            .on_text = [&](int64_t, const std::string&,
                                           const auto& found) { continuations.push_back(found.front().text); },
-                           .same_passes = same_passes,
+                           .before_pass = before_pass,
                            .kernels = kernels});
   for (const std::string& text : texts) generator.add(text);
   generator.finish();
+  while (next_pass && next_pass(false))
+    net().forward(one_token(net().parameters().front().device()), {.kernels = kernels});
   return continuations;
 }
 

@@ -36,7 +36,7 @@ class CausalLanguageModel : public ModelModule {
 
   // Takes the most probable tokens, at most 64. REQUIRES: write_with() was called.
   std::vector<std::string> continue_texts(const std::vector<std::string>& texts, nn::Kernels kernels,
-                                          bool same_passes) override;
+                                          const std::function<bool(bool)>& next_pass) override;
 
  private:
   const CausalDecoder& decoder() const { return *net().capabilities().causal_decoder; }

@@ -98,6 +98,10 @@ def check_samples(stretto):
     for strategy in ("ddp", "zero1", "fsdp"):
         stretto.train("clm.yaml", f"samples-{strategy}", 2, *settings, f"training.strategy={strategy}")
         require((stretto.folder / f"samples-{strategy}/texts.jsonl").read_text() == texts, f"texts of {strategy}")
+    # More ranks than texts.
+    stretto.train("clm.yaml", "samples-many", 4, *settings, "training.strategy=fsdp", "training.steps_this_run=100")
+    few = (stretto.folder / "samples-many/texts.jsonl").read_text()
+    require(few == "".join(texts.splitlines(keepends=True)[:9]), f"texts of 4 ranks: {few}")
     stretto.train("clm.yaml", "samples-parts", 1, *settings, "training.steps_this_run=100")
     require(len((stretto.folder / "samples-parts/texts.jsonl").read_text().splitlines()) == 9, "texts of 100 steps")
     stretto.train("clm.yaml", "samples-parts", 1, *settings)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -57,11 +58,13 @@ class Module {
   // "": no table. Called on rank 0 for evaluate.by_class.
   virtual std::string table(const Predictions& /*predictions*/) const { return ""; }
 
-  // Continues the texts of evaluate.samples, for recipes whose task has TaskKind::writes_texts; returns a
-  // continuation for each. Called on each rank under NoGradGuard, after an evaluation. `same_passes`: forward
-  // is collective, and all ranks, which get the same texts, must run it equally often.
+  // Continues this rank's texts of evaluate.samples, for recipes whose task has TaskKind::writes_texts;
+  // returns a continuation for each. Called on each rank under NoGradGuard, after an evaluation. `next_pass`:
+  // empty unless forward is collective. Then call next_pass(true) before each pass through the model, and,
+  // when all texts are complete, make further passes while next_pass(false) returns true: other ranks go on.
   virtual std::vector<std::string> continue_texts(const std::vector<std::string>& /*texts*/,
-                                                  nn::Kernels /*kernels*/, bool /*same_passes*/) {
+                                                  nn::Kernels /*kernels*/,
+                                                  const std::function<bool(bool)>& /*next_pass*/) {
     return {};
   }
 

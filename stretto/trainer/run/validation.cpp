@@ -1,12 +1,23 @@
 #include "stretto/trainer/run/validation.h"
 
 #include <chrono>
+#include <functional>
 
 #include "stretto/base/clock.h"
 #include "stretto/tensor/autocast.h"
 #include "stretto/trainer/run/evaluate.h"
 
 namespace stretto::trainer {
+namespace {
+
+// Whether the value is true on any rank. Collective.
+bool any_rank(Group& group, bool value) {
+  const Tensor ranks = at::full({1}, value ? 1 : 0, at::TensorOptions(at::kInt).device(group.device()));
+  group.all_reduce(ranks, ReduceOp::sum).wait();
+  return ranks.item<int>() > 0;
+}
+
+}  // namespace
 
 std::vector<ValidationSamples> validation_samples(const Recipe& recipe, const data::Dataset* validation,
                                                   const ValidationSets& others) {
@@ -71,8 +82,6 @@ Validated validate(const Recipe& recipe, Module& module, const Mesh& mesh, const
   return result;
 }
 
-// Continues the texts of evaluate.samples. The ranks share them, unless they must run forward equally often:
-// then each continues all.
 std::vector<std::string> continue_texts(const Recipe& recipe, Module& module, const Mesh& mesh,
                                         const ValidationPass& pass) {
   const std::vector<std::string>& texts = recipe.evaluate.samples;
@@ -82,18 +91,19 @@ std::vector<std::string> continue_texts(const Recipe& recipe, Module& module, co
   if (pass.autocast) autocast.emplace(pass.device.type(), *pass.autocast);
   module.root().eval();
   Group& group = mesh.group(Axes::data);
-  const bool together = pass.collective_forward;
-  const size_t first = together ? 0 : static_cast<size_t>(group.rank());
-  const size_t stride = together ? 1 : static_cast<size_t>(group.size());
+  const auto stride = static_cast<size_t>(group.size());
   std::vector<std::string> own;
-  for (size_t i = first; i < texts.size(); i += stride) own.push_back(texts[i]);
-  const auto continuations = module.continue_texts(own, nn::parse_kernels(recipe.training.kernels), together);
+  for (auto i = static_cast<size_t>(group.rank()); i < texts.size(); i += stride) own.push_back(texts[i]);
+  std::function<bool(bool)> next_pass;
+  if (pass.collective_forward) next_pass = [&](bool continues) { return any_rank(group, continues); };
+  const auto continuations =
+      module.continue_texts(own, nn::parse_kernels(recipe.training.kernels), next_pass);
   module.root().train();
   const auto bytes = nlohmann::json::to_cbor(continuations);
   const auto gathered = group.all_gather_bytes({bytes.begin(), bytes.end()});
   std::vector<std::string> written;
   for (size_t i = 0; i < texts.size(); ++i) {
-    const auto of_rank = nlohmann::json::from_cbor(gathered[together ? 0 : i % stride]);
+    const auto of_rank = nlohmann::json::from_cbor(gathered[i % stride]);
     written.push_back(texts[i] + of_rank.at(i / stride).get<std::string>());
   }
   return written;
