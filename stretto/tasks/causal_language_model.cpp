@@ -86,6 +86,12 @@ std::vector<std::string> CausalLanguageModel::continue_texts(const std::vector<s
   return continuations;
 }
 
+nlohmann::json CausalLanguageModel::exported_config() const {
+  nlohmann::json config = ModelModule::exported_config();
+  if (end_token_ && !config.contains("eos_token_id")) config["eos_token_id"] = *end_token_;
+  return config;
+}
+
 Loss CausalLanguageModel::training_step(const Batch& batch, StepContext& context) {
   return decoder().loss(net().forward(batch, context.forward), batch.at("labels"), context.forward);
 }

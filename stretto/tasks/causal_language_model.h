@@ -24,6 +24,11 @@ class CausalLanguageModel : public ModelModule {
   void write_with(text::Tokenizer tokenizer, const std::vector<std::string>& texts,
                   const std::string& setting);
 
+  // Makes the exported config.json name the token that ends a text, unless the model's own does.
+  void end_texts_with(std::optional<int32_t> token) { end_token_ = token; }
+
+  nlohmann::json exported_config() const override;
+
   // The sum of the cross entropies of the predicted tokens, and their number.
   Loss training_step(const Batch& batch, StepContext& context) override;
 
@@ -42,6 +47,7 @@ class CausalLanguageModel : public ModelModule {
   const CausalDecoder& decoder() const { return *net().capabilities().causal_decoder; }
 
   std::optional<text::Tokenizer> tokenizer_;
+  std::optional<int32_t> end_token_;
   double bytes_per_token_ = 0;
 };
 

@@ -157,9 +157,14 @@ CausalLm::TrainingFiles CausalLm::read_for_training() {
 void CausalLm::prepare(CausalLanguageModel& module, const std::filesystem::path& tokenizer,
                        const TextSource* train) {
   tokenizer_path_ = tokenizer;
-  if (train == nullptr || recipe_.evaluate.samples.empty()) return;
-  module.write_with(load_tokenizer(tokenizer), recipe_.evaluate.samples,
-                    recipe_.origins.label("evaluate.samples"));
+  if (train == nullptr) return;
+  const bool is_new = !recipe_.model.path, writes = !recipe_.evaluate.samples.empty();
+  if (!is_new && !writes) return;
+  text::Tokenizer read = load_tokenizer(tokenizer);
+  // The default of transformers' configuration is a token of the family's first model.
+  if (is_new) module.end_texts_with(read.eos_id());
+  if (writes)
+    module.write_with(std::move(read), recipe_.evaluate.samples, recipe_.origins.label("evaluate.samples"));
 }
 
 std::shared_ptr<const CorpusBlocks> CausalLm::blocks_of(const std::shared_ptr<const Corpus>& corpus,

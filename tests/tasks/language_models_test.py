@@ -47,6 +47,19 @@ def check_corpus(stretto, run):
     require(losses_of(stretto, "further")[0] < losses_of(stretto, run)[0] / 2, "a trained model begins as a new one")
 
 
+def check_end_token(stretto):
+    """The config.json of a new model names the token that ends a text: its own one, or else the tokenizer's."""
+    end = json.loads((stretto.folder / "gpt2/vocab.json").read_text())["</s>"]
+    for recipe, model_type in (("clm.yaml", "gpt2"), ("llama.yaml", "llama")):
+        (stretto.folder / "ends.json").write_text(json.dumps({**stretto.json(f"{model_type}/config.json"), "eos_token_id": 7}))
+        for name, settings, wanted in (("of-tokenizer", [], end), ("of-config", ["model.config=ends.json"], 7)):
+            output = f"{model_type}-{name}"
+            stretto.train(recipe, output, 1, *settings, "training.max_steps=1")
+            require(stretto.json(f"{output}/model/config.json")["eos_token_id"] == wanted, output)
+    stretto.train("clm.yaml", "of-folder", 1, "model.config=null", "model.path=gpt2-of-tokenizer/model", "training.max_steps=1")
+    require(stretto.json("of-folder/model/config.json")["eos_token_id"] == end, "eos_token_id of a folder")
+
+
 def check_section(stretto, run):
     """A model.config that is a section is the same model as its file: bits, saved folder, plan, and a resumed run."""
     file = stretto.json("gpt2/config.json")
@@ -203,6 +216,11 @@ def check_door(stretto):
     stretto.run(*by_flags, "by-flags")
     require(stretto.json("by-flags/all_results.json")["eval_loss"] == results["eval_loss"], "--config_overrides")
     stretto.require_error("model.config.n_embd: found \"x\"; expected an integer", *by_flags, "refused", "--config_overrides", "n_embd=x")
+    stretto.require_error('--model_type mamba: model.type: "mamba" is not one of gpt2, llama, mistral, qwen2, qwen3',
+                          *by_flags, "refused", "--model_type", "mamba")
+    (stretto.folder / "other.json").write_text("{}")
+    stretto.require_error("--config_name other.json: the weights of --model_name_or_path by-flags cannot have the configuration",
+                          *given, "refused", "--model_name_or_path", "by-flags", "--config_name", "other.json")
     stretto.require_error("--do_predict: run_clm.py predicts nothing", *given, "refused", "--do_predict")
     # What a refused command wrote of the training file is removed.
     stretto.require_error("2 lines cannot be split", *given, "refused", "--train_file", "two.txt")
@@ -290,6 +308,7 @@ def main(program):
         check_ranks_and_resuming(stretto, "llama.yaml", ["fsdp"], prefix="llama-")
         check_test(stretto, run)
         check_corpus(stretto, run)
+        check_end_token(stretto)
         check_section(stretto, run)
         check_mixture(stretto)
         check_muon(stretto)
