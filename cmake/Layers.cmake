@@ -99,6 +99,21 @@ function(stretto_layer name)
   endif()
 endfunction()
 
+# stretto_hash_of(RESULT PATTERN...): a hash of the contents of the files that match, without tests.
+function(stretto_hash_of result)
+  file(GLOB files CONFIGURE_DEPENDS ${ARGN})
+  list(FILTER files EXCLUDE REGEX "_test\\.cpp$")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
+  set(all "")
+  foreach(file IN LISTS files)
+    file(SHA256 ${file} hash)
+    string(APPEND all ${hash})
+  endforeach()
+  string(SHA256 all "${all}")
+  string(SUBSTRING ${all} 0 16 all)
+  set(${result} ${all} PARENT_SCOPE)
+endfunction()
+
 # stretto_thread_tests(LAYER PATTERN...): the tests of a TORCH layer that `make test-tsan` runs too, by
 # GoogleTest's patterns: those whose threads share memory by stretto's code. libtorch is not instrumented.
 function(stretto_thread_tests name)

@@ -77,9 +77,14 @@ nlohmann::json to_json(const MatmulChoice& choice) {
 // Everything that the choice depends on.
 nlohmann::json cache_key(const std::vector<LinearMaps>& timed, at::ScalarType dtype, int64_t rows,
                          const std::set<std::string>& usable) {
-  nlohmann::json key = {
-      {"processor", processor_name()}, {"torch", TORCH_VERSION}, {"threads", at::get_num_threads()},
-      {"dtype", c10::toString(dtype)}, {"rows", rows},           {"usable", usable}};
+  nlohmann::json key = {{"stretto", STRETTO_VERSION},
+                        {"kernels", STRETTO_MATMUL_KERNELS},
+                        {"processor", processor_name()},
+                        {"torch", TORCH_VERSION},
+                        {"threads", at::get_num_threads()},
+                        {"dtype", c10::toString(dtype)},
+                        {"rows", rows},
+                        {"usable", usable}};
   for (const LinearMaps& maps : timed) key["shapes"].push_back({maps.out, maps.in, maps.count});
   return key;
 }

@@ -32,8 +32,8 @@ struct MatmulOptions {
 
 // The libraries that compute the matmuls of a run. With "auto", rank 0 times the usable ones on the shapes of
 // the module's nn::Linear layers (kernels/matmul/choice.h), for about 0.1 s, and all ranks use its choice.
-// The choice is cached per processor, unless measurements contradicted each other, and is part of the run's
-// state, so that rounding is the same in a resumed run.
+// The choice is cached per processor and version of the kernels, unless measurements contradicted each other,
+// and is part of the run's state, so that rounding is the same in a resumed run.
 class MatmulLibraries {
  public:
   // Chooses the libraries and sets those of the process (kernels/matmul/matmul.h). Collective.

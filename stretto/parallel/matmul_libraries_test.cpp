@@ -165,6 +165,19 @@ TEST_F(RunMatmulsTest, TheMeasurementIsCachedForLaterRuns) {
         EXPECT_EQ(libraries.describe(), "aten, input gradients onednn (fp32, measured before: 1.50x aten)");
       },
       512);
+  // A file of other kernels is not used.
+  for (const char* version : {"stretto", "kernels"}) {
+    auto earlier = stored;
+    earlier.at("key").at(version) = "earlier";
+    write_file_atomic(cached()[0], earlier.dump());
+    choose(
+        options,
+        [&](const MatmulLibraries& libraries) {
+          EXPECT_THAT(libraries.describe(), HasSubstr("measured in")) << version;
+        },
+        512);
+  }
+  ASSERT_EQ(cached().size(), 1);
   // Other shapes are measured, too.
   choose(
       options,
