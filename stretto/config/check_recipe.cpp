@@ -70,8 +70,18 @@ void check_maker(const Recipe& recipe, const TaskKind& maker) {
   }
 }
 
+// A type that only another task takes is refused together with its settings.
+void check_type(const Recipe& recipe, const std::string& type) {
+  const std::vector<std::string> all = model_types(), of_task = model_types(task_kind(recipe));
+  if (std::ranges::find(all, type) != all.end()) return;
+  const std::vector<std::string>& expected = of_task.empty() ? all : of_task;
+  throw ConfigError("{}: \"{}\" is not one of {}{}", recipe.origins.label("model.type"), type,
+                    fmt::join(expected, ", "), did_you_mean(type, expected));
+}
+
 void check_model(const Recipe& recipe) {
   const ModelConfig& model = recipe.model;
+  if (model.type) check_type(recipe, *model.type);
   if (model.path && model.config) {
     throw ConfigError(
         "{}: a model is either loaded from a folder or created from a config.json with random weights; remove this or {}",

@@ -86,14 +86,12 @@ void ModelConfig::fields(settings::Fields& field) {
       fmt::format(
           "instead of path: a config.json, for a model with random weights, or its keys as a section ({}); one of model_type {} needs no vocabulary: it is made from data.train",
           fmt::join(decoders, ", "), fmt::join(new_types, " or ")));
-  std::vector<std::string> types = new_types;
-  types.insert(types.end(), decoders.begin(), decoders.end());
   field(
       "type", type,
       fmt::format(
           "with config: its model_type; {}, instead of path and config: a new model with the settings of its section ({})",
           fmt::join(new_types, " or "), describe_new_sections()),
-      one_of(std::move(types)));
+      one_of(model_types()).checked_later());
   field("dropout", dropout, "overrides every dropout probability of the model's config.json",
         at_least(0).below(1));
 }

@@ -599,6 +599,10 @@ TEST_F(CheckRecipe, ATypeOfModelNeedsItsSizes) {
   refuses(with({"model.type=llama"}),
           "--set model.type=llama: model.type: the sizes of the model are missing");
   refuses(with({"model.type=lama"}), "did you mean \"llama\"?");
+  refuses(with({"model.type=mamba"}),
+          "--set model.type=mamba: model.type: \"mamba\" is not one of gpt2, llama, mistral, qwen2, qwen3");
+  refuses({"task=token-classification", "model.type=tagger"}, "\"tagger\" is not one of sequence-tagger");
+  refuses({"model.type=tagger"}, "\"tagger\" is not one of sequence-tagger, gpt2, llama, mistral");
   refuses(with({"model.type=llama", "model.config.hiden_size=64"}),
           "--set model.config.hiden_size=64: model.config.hiden_size: a model of type llama has no such key");
   refuses({"task=causal-lm", "model.type=llama", "model.config.hidden_size=64"}, "remove this or model.path");

@@ -1,11 +1,14 @@
 #include "stretto/config/task_kind.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/ranges.h>
 
 #include "stretto/base/error.h"
 #include "stretto/config/recipe.h"
+#include "stretto/model_config/heads.h"
+#include "stretto/model_config/outline.h"
 
 namespace stretto {
 
@@ -45,6 +48,17 @@ std::vector<std::string> new_model_types() {
   std::vector<std::string> types;
   for (const TaskKind& kind : task_kinds().entries())
     if (kind.new_model) types.push_back(kind.new_model->type);
+  return types;
+}
+
+std::vector<std::string> model_types(const TaskKind& kind) {
+  if (kind.new_model) return {kind.new_model->type};
+  return kind.head == heads::causal_language_model ? bundled_decoders() : std::vector<std::string>{};
+}
+
+std::vector<std::string> model_types() {
+  std::vector<std::string> types = new_model_types();
+  std::ranges::copy(bundled_decoders(), std::back_inserter(types));
   return types;
 }
 

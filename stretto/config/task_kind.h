@@ -79,6 +79,10 @@ const TaskKind* maker_of(const ModelConfig& model);
 // NewModel::type of all kinds that have one.
 std::vector<std::string> new_model_types();
 
+// The values of model.type: those of a kind, or of all.
+std::vector<std::string> model_types(const TaskKind& kind);
+std::vector<std::string> model_types();
+
 // The sections of a kind, beginning with that of its settings.
 std::vector<TaskSection> sections_of(const TaskKind& kind);
 

@@ -42,7 +42,8 @@ struct ValueCheck {
   }
   void check(const std::string& value) const {
     const auto& choices = field.rule.choices;
-    if (choices.empty() || std::ranges::find(choices, value) != choices.end()) return;
+    if (choices.empty() || !field.rule.choices_are_checked) return;
+    if (std::ranges::find(choices, value) != choices.end()) return;
     throw SettingError(field.key, fmt::format("\"{}\" is not one of {}{}", value, fmt::join(choices, ", "),
                                               did_you_mean(value, choices)));
   }

@@ -67,7 +67,8 @@ struct Scalar<std::string> {
       throw ConfigError("a text of {} bytes is not {}", text.size(), rule.form);
     if (!rule.accepts(text)) throw ConfigError("\"{}\" is not {}", text, rule.form);
     const auto& choices = rule.choices;
-    if (choices.empty() || std::find(choices.begin(), choices.end(), text) != choices.end()) return text;
+    if (choices.empty() || !rule.choices_are_checked) return text;
+    if (std::find(choices.begin(), choices.end(), text) != choices.end()) return text;
     if (const auto known = rule.spellings.find(text); known != rule.spellings.end()) return known->second;
     const auto reason = rule.refusals.find(text);
     if (reason != rule.refusals.end()) throw ConfigError("\"{}\": {}", text, reason->second);

@@ -40,6 +40,12 @@ Rule Rule::may_change_on_resume() const {
   return rule;
 }
 
+Rule Rule::checked_later() const {
+  Rule rule = *this;
+  rule.choices_are_checked = false;
+  return rule;
+}
+
 bool Rule::in_use() const {
   if (!condition) return true;
   return std::find(condition->values.begin(), condition->values.end(), *condition->chosen) !=

@@ -26,6 +26,7 @@ struct Rule {
   };
 
   std::vector<std::string> choices;              // allowed texts; empty: any
+  bool choices_are_checked = true;               // false: other texts are read, too
   std::map<std::string, std::string> spellings;  // alternative names of choices
   std::map<std::string, std::string> refusals;   // known values that are rejected, with the reason
   std::string pattern;  // regular expression (ECMAScript) that a whole text must match; empty: any
@@ -50,6 +51,8 @@ struct Rule {
   // A resumed run may have another value, since the setting does not affect the result of the run. For a
   // section, this applies to all its settings.
   Rule may_change_on_resume() const;
+  // The choices are for help and schema only: the user of the setting refuses other texts.
+  Rule checked_later() const;
 
   // Whether the setting applies: its condition holds, or there is none.
   bool in_use() const;
