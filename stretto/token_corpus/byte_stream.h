@@ -8,12 +8,13 @@
 
 namespace stretto::token_corpus {
 
-// Reads the bytes of a file in order. Files whose first bytes show gzip or Zstandard are decompressed.
+// Reads the bytes of a file in order. Files whose first bytes show gzip or Zstandard are decompressed. Those
+// of a Parquet or Arrow file are its rows as JSON Lines.
 class ByteStream {
  public:
-  // Throws IoError if the file cannot be opened; DataError, with advice, for Parquet and for other
-  // compressions.
-  static std::unique_ptr<ByteStream> open(const std::filesystem::path& path);
+  // `column`: of a Parquet or Arrow file, as columnar::JsonLines takes it. Throws IoError if the file cannot
+  // be opened; DataError, with advice, for other compressions, and like columnar::JsonLines.
+  static std::unique_ptr<ByteStream> open(const std::filesystem::path& path, const std::string& column = "");
   virtual ~ByteStream() = default;
 
   // Appends up to `count` bytes to `out`, fewer only at the end of the stream. Throws IoError, and DataError
@@ -25,6 +26,9 @@ class ByteStream {
 
   // The number of bytes of the file read so far.
   virtual int64_t file_bytes() const = 0;
+
+  // Whether the bytes are JSON Lines, whatever the name of the file.
+  virtual bool has_rows() const { return false; }
 };
 
 }  // namespace stretto::token_corpus

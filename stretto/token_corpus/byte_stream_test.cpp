@@ -77,7 +77,6 @@ TEST_F(ByteStreams, OtherFormatsAreRefusedWithAdvice) {
     const fs::path file = write("file", bytes);
     EXPECT_THAT([&] { ByteStream::open(file); }, testing::ThrowsMessage<DataError>(has_all("file", what)));
   };
-  refused("PAR1....", "JSON Lines");
   refused(
       "\xFD"
       "7zXZ..",

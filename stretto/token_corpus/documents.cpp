@@ -48,10 +48,10 @@ DocumentReader::~DocumentReader() = default;
 // Opens the file at position_; a byte order mark at its beginning is not part of the text.
 void DocumentReader::open() {
   const std::filesystem::path& file = files_[position_.file];
-  stream_ = ByteStream::open(file);
+  stream_ = ByteStream::open(file, options_.column);
   buffer_.clear();
   ended_ = false;
-  json_ = is_json_lines(file);
+  json_ = stream_->has_rows() || is_json_lines(file);
   if (!stream_->skip(position_.offset))
     throw DataError("{}: has fewer bytes than when its tokens were begun", file.string());
   if (position_.offset > 0) return;

@@ -86,24 +86,43 @@ TEST_F(Documents, AreReadInPartsIfLongerThanAChunk) {
   }
 }
 
+// Requires that reading from the end of each chunk gives the next one.
+void require_continuations(const std::vector<fs::path>& files, const DocumentOptions& options,
+                           size_t least_chunks) {
+  std::vector<Chunk> chunks;
+  DocumentReader whole(files, options, true);
+  for (Chunk chunk; whole.next(chunk);) chunks.push_back(chunk);
+  EXPECT_GE(chunks.size(), least_chunks);
+  for (size_t i = 0; i + 1 < chunks.size(); ++i) {
+    DocumentReader rest(files, options, true, chunks[i].end);
+    Chunk next;
+    ASSERT_TRUE(rest.next(next));
+    ASSERT_TRUE(next.bytes == chunks[i + 1].bytes);
+    ASSERT_EQ(next.pieces.size(), chunks[i + 1].pieces.size());
+    EXPECT_EQ(next.json, chunks[i + 1].json);
+    EXPECT_EQ(next.pieces.front().begins, chunks[i + 1].pieces.front().begins);
+    EXPECT_EQ(next.end.line, chunks[i + 1].end.line);
+    EXPECT_EQ(next.file_bytes, chunks[i + 1].file_bytes);
+  }
+}
+
 TEST_F(Documents, ReadingMayContinueAfterAnyChunk) {
   const std::vector<fs::path> files = {write("a", long_text(2)), write("b", long_text(3))};
-  for (const DocumentRule rule : {DocumentRule::file, DocumentRule::line, DocumentRule::blank_line}) {
-    std::vector<Chunk> chunks;
-    DocumentReader whole(files, {.rule = rule}, true);
-    for (Chunk chunk; whole.next(chunk);) chunks.push_back(chunk);
-    EXPECT_GT(chunks.size(), 10);
-    for (size_t i = 0; i + 1 < chunks.size(); ++i) {
-      DocumentReader rest(files, {.rule = rule}, true, chunks[i].end);
-      Chunk next;
-      ASSERT_TRUE(rest.next(next));
-      ASSERT_TRUE(next.bytes == chunks[i + 1].bytes);
-      ASSERT_EQ(next.pieces.size(), chunks[i + 1].pieces.size());
-      EXPECT_EQ(next.pieces.front().begins, chunks[i + 1].pieces.front().begins);
-      EXPECT_EQ(next.end.line, chunks[i + 1].end.line);
-      EXPECT_EQ(next.file_bytes, chunks[i + 1].file_bytes);
-    }
-  }
+  for (const DocumentRule rule : {DocumentRule::file, DocumentRule::line, DocumentRule::blank_line})
+    require_continuations(files, {.rule = rule}, 11);
+}
+
+TEST_F(Documents, RowsOfParquetAreJsonLines) {
+#ifndef STRETTO_HAS_ARROW
+  GTEST_SKIP() << "this build has no Arrow C++ (scripts/setup.sh arrow)";
+#endif
+  const fs::path rows = fs::path(STRETTO_SOURCE_DIR) / "tests/golden/columnar/many.parquet";
+  require_continuations({rows, write("a", "text"), rows}, {.rule = DocumentRule::line}, 5);
+  DocumentReader reader({rows}, {}, true);
+  Chunk chunk;
+  ASSERT_TRUE(reader.next(chunk));
+  EXPECT_TRUE(chunk.json);
+  EXPECT_TRUE(chunk.bytes.starts_with("{\"text\":\"text 0 of several")) << chunk.bytes.substr(0, 80);
 }
 
 TEST_F(Documents, HaveALimitUnlessTheyCanBeSplit) {

@@ -192,6 +192,47 @@ TEST_F(CorporaProgram, InspectPrintsCountsSamplesAndChecksums) {
   EXPECT_THAT(damaged.err, has_all("tokens-00000.bin", "damaged"));
 }
 
+// The corpus of rows is that of the same rows as JSON Lines.
+TEST_F(CorporaProgram, ParquetAndArrowFilesAreReadAsJsonLines) {
+#ifndef STRETTO_HAS_ARROW
+  GTEST_SKIP() << "this build has no Arrow C++ (scripts/setup.sh arrow)";
+#endif
+  const auto tokenize_rows = [&](const std::string& file, const std::string& options) {
+    fs::remove_all(path("corpus"));
+    return shell(fmt::format("{} data tokenize {}/{} --tokenizer {}/roberta -o {} {}", STRETTO_PROGRAM,
+                             GOLDEN_COLUMNAR, file, GOLDEN_TOKENIZERS, path("corpus").string(), options));
+  };
+  const auto corpus_of = [&](const std::string& file, const std::string& options) {
+    const ShellResult result = tokenize_rows(file, options);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return std::pair(read_file(path("corpus/tokens-00000.bin")), read_file(path("corpus/documents.bin")));
+  };
+  for (const char* options : {"", "--column kind -j 2"}) {
+    const auto expected = corpus_of("rows.jsonl", options);
+    for (const char* file : {"rows.parquet", "rows.arrow", "rows.feather"})
+      EXPECT_TRUE(corpus_of(file, options) == expected) << file << " " << options;
+  }
+  corpus_of("saved", "");
+  EXPECT_THAT(inspect("corpus", "--samples 4").out,
+              has_all("documents  4", "<s>text 0</s>", "<s>text 1</s>"));
+  const auto refused = [&](const std::string& file, const std::string& options, const auto& message) {
+    const ShellResult result = tokenize_rows(file, options);
+    EXPECT_EQ(result.exit_code, 2) << options;
+    EXPECT_THAT(result.err, message);
+  };
+  refused("rows.parquet", "--column txt",
+          has_all("rows.parquet:1: there is no key \"txt\" among answers, bytes,", "did you mean \"text\"?",
+                  "set --column"));
+  refused("rows.parquet", "--column label", HasSubstr("rows.parquet:1: \"label\" is 1; expected a text"));
+  refused("rows.arrow", "--column tokens", HasSubstr("rows.arrow:1: \"tokens\" is a list; expected a text"));
+  refused("", "", HasSubstr("a folder without a state.json"));
+  write("dict/dataset_dict.json", "{}");
+  EXPECT_THAT(shell(fmt::format("{} data tokenize {} --tokenizer {}/roberta -o {}", STRETTO_PROGRAM,
+                                path("dict").string(), GOLDEN_TOKENIZERS, path("corpus").string()))
+                  .err,
+              has_all("a folder with several splits of a data set", "dict/train"));
+}
+
 TEST_F(CorporaProgram, OptionsThatDoNotFitAreRefused) {
   write_text(100);
   const auto refused = [&](const std::string& options, const auto& message) {

@@ -3,6 +3,7 @@
 #include "tests/messages/mistakes.h"
 
 #include "stretto/base/files.h"
+#include "stretto/columnar/json_lines.h"
 #include "stretto/text/tokenizer.h"
 #include "stretto/token_corpus/mixture.h"
 #include "stretto/token_corpus/tokenize.h"
@@ -62,7 +63,11 @@ void add_texts(Mistakes& all) {
       std::string("\xff\xfe"
                   "a\0",
                   4));
-  add("a Parquet file", "a.parquet", "PAR1");
+  for (const auto& [name, format] : {std::pair("a Parquet file", columnar::Format::parquet),
+                                     {"an Arrow file", columnar::Format::arrow_stream}}) {
+    all.push_back({std::string("corpus text: ") + name + " without Arrow",
+                   [format] { columnar::JsonLines("a.parquet", format, "", "libmissing.so"); }});
+  }
   add("xz", "a.txt.xz",
       "\xFD"
       "7zXZ");

@@ -7,6 +7,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
 #include "stretto/base/process.h"
+#include "stretto/columnar/saved_files.h"
 #include "stretto/programs/arguments/checks.h"
 #include "stretto/programs/stretto/data.h"
 #include "stretto/text/tokenizer.h"
@@ -39,6 +40,17 @@ void stop_on_signals() {
   }
 }
 
+// Adds a file, or those of a saved data set.
+void add_files(const std::filesystem::path& path, std::vector<std::filesystem::path>& files) {
+  if (!std::filesystem::is_directory(path)) return files.push_back(path);
+  const auto saved = columnar::saved_files(path);
+  if (saved.empty())
+    throw ConfigError(
+        "{}: a folder without a state.json, so not that of a data set that save_to_disk wrote; expected files of text",
+        path.string());
+  files.insert(files.end(), saved.begin(), saved.end());
+}
+
 int run_data_tokenize(const DataTokenizeArguments& arguments) {
   token_corpus::TokenizeOptions options = arguments.options;
   options.documents.rule = parse_enum<DocumentRule>(arguments.document);
@@ -57,7 +69,7 @@ int run_data_tokenize(const DataTokenizeArguments& arguments) {
                    {"output", "--output"},
                    {"overwrite", "--overwrite"}};
   std::vector<std::filesystem::path> files;
-  for (const std::string& file : arguments.files) files.push_back(expand_home(file));
+  for (const std::string& file : arguments.files) add_files(expand_home(file), files);
   const std::filesystem::path tokenizer = expand_home(arguments.tokenizer);
   const auto loaded = text::Tokenizer::load(tokenizer);
   ignore_write_signals();
@@ -76,7 +88,7 @@ void add_document_options(CLI::App& verb, DataTokenizeArguments& arguments) {
   verb.add_flag("--keep-newlines", arguments.options.documents.keep_newlines,
                 "With --document line: the line end belongs to its document, as in Hugging Face's run_clm");
   verb.add_option("--column", arguments.options.documents.column,
-                  "JSON Lines: the key of the text (default: text)")
+                  "JSON Lines, Parquet and Arrow: the key or column of the text (default: text)")
       ->type_name("KEY");
   verb.add_option("--eos", arguments.options.eos_token,
                   "The token that ends each document (default: the tokenizer's eos_token)")
@@ -92,9 +104,10 @@ void add_data_tokenize(CLI::App& data, int& exit_code) {
   auto arguments = std::make_shared<DataTokenizeArguments>();
   CLI::App* verb = data.add_subcommand("tokenize", "Write the tokens of text files as a corpus");
   verb->footer(
-      "Reads plain text and JSON Lines (.jsonl, .json, .ndjson), also compressed with gzip or Zstandard. Interrupted, by Ctrl-C or "
+      "Reads plain text and JSON Lines (.jsonl, .json, .ndjson), also compressed with gzip or Zstandard, and, if stretto was built with "
+      "Arrow C++, Parquet, Arrow files and folders of datasets' save_to_disk. Interrupted, by Ctrl-C or "
       "a full disk, the same command continues; the result is the same.");
-  verb->add_option("files", arguments->files, "Text files; their documents follow one another in this order")
+  verb->add_option("files", arguments->files, "Files; their documents follow one another in this order")
       ->required()
       ->type_name("FILE");
   verb->add_option("--tokenizer", arguments->tokenizer,

@@ -6,6 +6,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/columnar/format.h"
 
 namespace stretto::cli {
 namespace {
@@ -33,6 +34,10 @@ void split_lines(const compat::ScriptPlan& plan) {
     throw ConfigError(
         "--train_file {}: lines of a compressed file are not split; pass --validation_file, or decompress it",
         plan.split_file.string());
+  }
+  if (const auto format = columnar::format_of(text)) {
+    throw ConfigError("--train_file {}: rows of {} are not split; pass --validation_file",
+                      plan.split_file.string(), name_of(*format));
   }
   const auto breaks = std::ranges::count(text, '\n');
   const auto lines = breaks + (!text.empty() && text.back() != '\n');
