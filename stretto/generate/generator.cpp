@@ -1,6 +1,7 @@
 #include "stretto/generate/generator.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "stretto/base/error.h"
@@ -165,7 +166,7 @@ std::vector<Generator::Request*> Generator::read(Tensor& logits) {
 
 // Gives the request its sequences for the next pass.
 void Generator::advance(Request& request, const Tensor& logits) {
-  if (at::isnan(logits).any().item<bool>())
+  if (std::isnan(logits.amax().item<float>()))
     throw DataError("the logits of prompt {} are not numbers: the model's activations overflow",
                     request.index + 1);
   std::vector<Sequence> next;

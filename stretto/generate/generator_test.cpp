@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -300,6 +301,15 @@ std::vector<double> normalised(std::vector<double> weights) {
   for (const double weight : weights) sum += weight;
   for (double& weight : weights) weight /= sum;
   return weights;
+}
+
+TEST(Sampling, TheMostProbableTokenIsTheFirstOfTheLargestLogits) {
+  for (const int64_t size : {1, 5, 16, 33, 1000}) {
+    const Tensor logits = at::randint(-20, 20, {size}, at::kFloat);
+    logits[size / 2] = -std::numeric_limits<float>::infinity();
+    const std::span<const float> row(logits.const_data_ptr<float>(), static_cast<size_t>(size));
+    EXPECT_EQ(most_probable(row), std::ranges::max_element(row) - row.begin()) << size;
+  }
 }
 
 TEST(Sampling, FrequenciesAreTheProbabilities) {

@@ -1,6 +1,7 @@
 #include "stretto/generate/logit_rules.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -136,6 +137,18 @@ void apply_rules(const GenerationOptions& options, std::span<const int32_t> text
   if (options.min_new_tokens > 0 ? new_tokens < options.min_new_tokens
                                  : std::ssize(text) < options.min_length)
     forbid(options.eos_token_id, logits);
+}
+
+int32_t most_probable(std::span<const float> logits) {
+  constexpr size_t lanes = 16;  // which a compiler compares together
+  std::array<float, lanes> largest;
+  largest.fill(never);
+  size_t i = 0;
+  for (; i + lanes <= logits.size(); i += lanes)
+    for (size_t lane = 0; lane < lanes; ++lane) largest[lane] = std::max(largest[lane], logits[i + lane]);
+  float most = *std::ranges::max_element(largest);
+  for (; i < logits.size(); ++i) most = std::max(most, logits[i]);
+  return static_cast<int32_t>(std::ranges::find(logits, most) - logits.begin());
 }
 
 std::vector<Choice> choices_of(const GenerationOptions& options, std::span<const float> logits) {

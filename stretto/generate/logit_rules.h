@@ -14,6 +14,9 @@ namespace stretto::generate {
 void apply_rules(const GenerationOptions& options, std::span<const int32_t> text, int64_t new_tokens,
                  std::span<float> logits);
 
+// The token with the largest logit, the first one if there are several. Logits are not NaN.
+int32_t most_probable(std::span<const float> logits);
+
 // A token from which sampling draws.
 struct Choice {
   int32_t token;

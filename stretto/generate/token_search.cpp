@@ -17,7 +17,7 @@ TokenSearch::TokenSearch(const GenerationOptions& options, const SearchEvents& e
 int32_t TokenSearch::choose(size_t sequence, std::span<float> logits) const {
   const auto& added = new_tokens_[sequence];
   apply_rules(options_, text(added), std::ssize(added), logits);
-  if (!options_.do_sample) return static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin());
+  if (!options_.do_sample) return most_probable(logits);
   return sample(
       options_, logits,
       random_number(options_.seed, start_.index, static_cast<int64_t>(sequence), std::ssize(added)));
@@ -30,8 +30,12 @@ std::vector<Continuation> TokenSearch::step(const Tensor& logits) {
   std::vector<size_t> running;
   for (size_t i = 0; i < running_.size(); ++i) {
     const size_t row = is_first ? 0 : i, sequence = running_[i];
-    const auto* begin = logits.const_data_ptr<float>() + row * width;
-    std::vector<float> own(begin, begin + width);  // sequences share the row of the prompt
+    std::span<float> own(logits.mutable_data_ptr<float>() + row * width, width);
+    std::vector<float> copy;
+    if (is_first && running_.size() > 1) {  // sequences share the row of the prompt
+      copy.assign(own.begin(), own.end());
+      own = copy;
+    }
     const int32_t token = choose(sequence, own);
     new_tokens_[sequence].push_back(token);
     if (events_.on_token) events_.on_token(start_.index, static_cast<int64_t>(sequence), token);

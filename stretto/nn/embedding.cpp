@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/custom_class.h>
 
 #include "stretto/base/error.h"
 #include "stretto/kernels/loop_types.h"
+#include "stretto/nn/apply.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/parameter_gradient.h"
 #include "stretto/nn/row_observer.h"
@@ -112,7 +112,7 @@ Tensor embedding_sum(const std::vector<Lookup>& lookups, const Context& context)
     parts.push_back(table);
     fast = fast && context.fast(table) && table.is_contiguous();
   }
-  return RowSumFunction::apply(at::TensorList(parts), fast, hooks);
+  return apply<RowSumFunction>(at::TensorList(parts), fast, hooks);
 }
 
 Tensor embedding(const Tensor& ids, const Tensor& table) { return embedding_sum({{ids, table}}); }

@@ -1,5 +1,6 @@
 #include "stretto/base/error.h"
 #include "stretto/comm/group.h"
+#include "stretto/nn/apply.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/matmul.h"
 #include "stretto/nn/saved_group.h"
@@ -110,7 +111,7 @@ std::vector<Tensor> linears(const Tensor& x, const std::vector<Affine>& maps) {
     if (adds_bias) parameters.push_back(map.bias);
   }
   std::vector<Tensor> results =
-      LinearsFunction::apply(x, at::TensorList(parameters), biased, transposed, maps.at(0).outputs_over);
+      apply<LinearsFunction>(x, at::TensorList(parameters), biased, transposed, maps.at(0).outputs_over);
   for (size_t map = 0; map < maps.size(); ++map) {
     const auto& [weight, bias, is_transposed, outputs_over, inputs_over] = maps[map];
     if (inputs_over == nullptr) continue;

@@ -2,11 +2,10 @@
 
 #include <optional>
 
-#include <torch/csrc/autograd/custom_function.h>
-
 #include "stretto/comm/group.h"
 #include "stretto/kernels/activation.h"
 #include "stretto/kernels/loop_types.h"
+#include "stretto/nn/apply.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/matmul.h"
 #include "stretto/nn/parameter_gradient.h"
@@ -198,7 +197,7 @@ Tensor norm_of(const Tensor& x, const NormParameters& parameters, kernels::Norm 
   if (context.fast(x)) {
     std::vector<Tensor> given = {parameters.weight};
     if (parameters.bias.defined()) given.push_back(parameters.bias);
-    return NormDropoutFunction::apply(x.contiguous(), at::TensorList(given), norm);
+    return apply<NormDropoutFunction>(x.contiguous(), at::TensorList(given), norm);
   }
   norm.weight = parameters.weight;
   norm.offset = parameters.bias;
@@ -213,7 +212,7 @@ Tensor linear_norm(const Tensor& x, const Affine& map, const Tensor& residual,
   norm.before = context.dropout(p, site);
   if (context.fast(x)) {
     const Optional parts = {map.bias, parameters.weight, parameters.bias, entry.bias, entry.factor};
-    return LinearNormFunction::apply(x, map.weight, residual.contiguous(), parts.given(), parts.present(),
+    return apply<LinearNormFunction>(x, map.weight, residual.contiguous(), parts.given(), parts.present(),
                                      map.transposed, entry.activation, norm, map.inputs_over);
   }
   norm.residual = residual;

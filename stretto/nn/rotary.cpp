@@ -1,8 +1,7 @@
 #include "stretto/nn/rotary.h"
 
-#include <torch/csrc/autograd/custom_function.h>
-
 #include "stretto/kernels/rotary.h"
+#include "stretto/nn/apply.h"
 
 namespace stretto::nn {
 namespace {
@@ -27,7 +26,7 @@ struct RotateFunction : torch::autograd::Function<RotateFunction> {
 
 Tensor rotate(const Tensor& x, const Rotation& rotation, const Context& context) {
   if (!rotation.cosines.defined()) return x;
-  if (context.fast(x)) return RotateFunction::apply(x.contiguous(), rotation.cosines, rotation.sines);
+  if (context.fast(x)) return apply<RotateFunction>(x.contiguous(), rotation.cosines, rotation.sines);
   return kernels::rotate_reference(x, rotation.cosines, rotation.sines);
 }
 
