@@ -158,12 +158,9 @@ void MeshConfig::fields(settings::Fields& field) {
   field("dp", dp,
         "ranks, or groups of tp ranks, that train on different samples; auto: the number of ranks / tp",
         matches("auto|[1-9][0-9]{0,5}", "a number of ranks, or auto"));
-  field(
-      "tp", tp,
-      fmt::format(
-          "ranks among which each layer of the model is divided (tensor parallelism), neighbours on one host; with more than one data rank, under {} only",
-          strategies_with(can_divide_layers)),
-      at_least(1).at_most(max_count));
+  field("tp", tp,
+        "ranks among which each layer of the model is divided (tensor parallelism), neighbours on one host",
+        at_least(1).at_most(max_count));
   for (const auto& [name, size, what] :
        {std::tuple("pp", &pp, "stages of a pipeline"), {"cp", &cp, "ranks that divide each sequence"}})
     field(name, *size, fmt::format("{}; only 1 so far", what), at_least(1).at_most(1));

@@ -101,8 +101,7 @@ TensorLayout RowLinear::layout(const std::string& parameter) const {
 
 VocabularyEmbedding::VocabularyEmbedding(int64_t rows, int64_t width, const TensorParallel& ranks,
                                          bool looked_up_only)
-    : Embedding(own_elements("VocabularyEmbedding", "rows", rows, ranks), width,
-                looked_up_only && !ranks.divides()),
+    : Embedding(own_elements("VocabularyEmbedding", "rows", rows, ranks), width, looked_up_only),
       rows_(rows),
       width_(width),
       ranks_(ranks) {}

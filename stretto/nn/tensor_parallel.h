@@ -116,7 +116,7 @@ struct RowLinear : Linear, HasLayout {
 
 // A table of vectors of which each rank has some of the rows.
 struct VocabularyEmbedding : Embedding, HasLayout {
-  // A table that is divided is not sparse. Throws ConfigError if a rank would have no row.
+  // A divided table that is sparse is reduced as a whole. Throws ConfigError if a rank would have no row.
   VocabularyEmbedding(int64_t rows, int64_t width, const TensorParallel& ranks, bool sparse = false);
 
   // The vectors of ids [T], equal on all ranks: [T, width], equal on all ranks. Throws DataError for ids out

@@ -1,16 +1,17 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "stretto/kernels/flush_denormals.h"
 #include "stretto/kernels/sum_of_squares.h"
 #include "stretto/optim/optimizers.h"
-#include "stretto/optim/parameter_piece.h"
+#include "stretto/optim/tensor_parts.h"
 #include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 namespace {
 
-class Lamb : public Optimizer {
+class Lamb : public Optimizer, public StepsParts {
  public:
   explicit Lamb(const LambOptions& options) : Optimizer({options.lr, options.betas[0]}), options_(options) {}
   std::string name() const override { return "Lamb"; }
@@ -55,7 +56,7 @@ class Lamb : public Optimizer {
     for (size_t i = 0; i < pieces().size(); ++i) {
       const ParameterPiece& piece = pieces()[i];
       if (piece.begin == piece.end) continue;
-      step_tensor(slice(buffers(), piece.begin, piece.end), states_[i], lr * piece.lr_factor,
+      step_tensor(piece, slice(buffers(), piece.begin, piece.end), states_[i], lr * piece.lr_factor,
                   {.beta1 = beta1,
                    .weight_decay = piece.weight_decay ? options_.weight_decay : 0,
                    .grad_scale = grad_scale,
@@ -66,15 +67,17 @@ class Lamb : public Optimizer {
 
   // Two passes over parts that fit into the cache. The first replaces the gradients by the directions of the
   // step, whose norm the second needs.
-  void step_tensor(const Buffers& tensor, const TensorState& state, double lr, const Factors& factors) const {
-    double weights = 0, directions = 0;  // sums of squares
+  void step_tensor(const ParameterPiece& piece, const Buffers& tensor, const TensorState& state, double lr,
+                   const Factors& factors) const {
+    std::array<double, 2> squares = {0, 0};  // sums of those of the weights and of the directions
     each_part(tensor, [&](const Buffers& part, int64_t begin, int64_t end) {
       to_direction(part, {state.exp_avg.slice(0, begin, end), state.exp_avg_sq.slice(0, begin, end)},
                    factors);
-      weights += kernels::sum_of_squares(part.master);
-      directions += kernels::sum_of_squares(part.grad);
+      squares[0] += kernels::sum_of_squares(part.master);
+      squares[1] += kernels::sum_of_squares(part.grad);
     });
-    const double rate = -lr * trust_ratio(std::sqrt(weights), std::sqrt(directions));
+    sum_over_parts(piece, squares);
+    const double rate = -lr * trust_ratio(std::sqrt(squares[0]), std::sqrt(squares[1]));
     each_part(tensor, [&](const Buffers& part, int64_t, int64_t) {
       Tensor(part.master).add_(part.grad, rate);
       Tensor(part.grad).zero_();

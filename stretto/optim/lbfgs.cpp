@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <tuple>
 #include <utility>
 
 #include "stretto/base/error.h"
+#include "stretto/base/range.h"
 #include "stretto/optim/optimizers.h"
-#include "stretto/optim/parameter_piece.h"
+#include "stretto/optim/tensor_parts.h"
 #include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
@@ -33,10 +35,52 @@ double lowest_between(const Point& a, const Point& b, double least, double most)
   return std::min(std::max(t, least), most);
 }
 
-double largest(const Tensor& tensor) { return tensor.abs().max().item<double>(); }
-double inner_product(const Tensor& a, const Tensor& b) { return at::dot(a, b).item<double>(); }
+// Reductions of vectors of all parameters. Where tensors are divided among ranks, each rank has the elements
+// of its parts, and those of whole tensors, which count once.
+class WholeModel {
+ public:
+  WholeModel() = default;
+  explicit WholeModel(std::span<const ParameterPiece> pieces) {
+    for (const ParameterPiece& piece : pieces) {
+      if (parts_ = piece.parts; parts_ == nullptr) return;
+      if (!counts(piece)) continue;
+      if (!counted_.empty() && piece.begin - counted_.back().end <= most_padding) {
+        counted_.back().end = piece.end;
+      } else {
+        counted_.push_back({piece.begin, piece.end});
+      }
+    }
+  }
 
-class Lbfgs : public Optimizer {
+  double largest(const Tensor& vector) const {
+    const auto own = vector.abs().max().item<double>();
+    return parts_ == nullptr ? own : parts_->largest(own);
+  }
+  double inner_product(const Tensor& a, const Tensor& b) const {
+    return sum([&](const auto& part) { return at::dot(part(a), part(b)); });
+  }
+  double sum_of_magnitudes(const Tensor& vector) const {
+    return sum([&](const auto& part) { return part(vector).abs().sum(); });
+  }
+
+ private:
+  template <class Term>
+  double sum(const Term& term) const {
+    if (parts_ == nullptr) return term([](const Tensor& vector) { return vector; }).template item<double>();
+    double sum = 0;
+    for (const Range& range : counted_)
+      sum +=
+          term([&](const Tensor& v) { return v.slice(0, range.begin, range.end); }).template item<double>();
+    const Tensor total = at::scalar_tensor(sum, at::kDouble);
+    parts_->sum(total);
+    return total.item<double>();
+  }
+
+  const TensorParts* parts_ = nullptr;
+  std::vector<Range> counted_;  // the elements that this rank counts
+};
+
+class Lbfgs : public Optimizer, public StepsParts {
  public:
   explicit Lbfgs(const LbfgsOptions& options)
       : Optimizer({options.lr}),
@@ -58,6 +102,7 @@ class Lbfgs : public Optimizer {
       throw ConfigError("LBFGS updates all parameters as one vector; found a separate learning rate for {}",
                         piece.name);
     }
+    all_ = WholeModel(pieces());
     const Tensor& master = buffers().master;
     const auto zeros = [&](int64_t vectors) {
       return allocator(vectors * master.numel(), master.scalar_type(), master.device());
@@ -77,16 +122,16 @@ class Lbfgs : public Optimizer {
     const at::NoGradGuard no_grad;
     evaluations_ = 1;
     Point point = {0, first.loss, take_gradient(first.grad_scale), 0};
-    if (largest(point.gradient) <= options_.tolerance_grad) return;
+    if (all_.largest(point.gradient) <= options_.tolerance_grad) return;
     for (int64_t iteration = 1; iteration <= options_.max_iter; ++iteration) {
       choose_direction(point.gradient);
       last_gradient_.copy_(point.gradient);
       const double loss_before = point.loss;
       length_ = rates.lr;
       if (!std::exchange(started_, true))
-        length_ *= std::min(1.0, 1 / point.gradient.abs().sum().item<double>());
+        length_ *= std::min(1.0, 1 / all_.sum_of_magnitudes(point.gradient));
       point.t = 0;
-      point.slope = inner_product(point.gradient, direction_);
+      point.slope = all_.inner_product(point.gradient, direction_);
       if (point.slope > -options_.tolerance_change) break;
       const bool last = iteration == options_.max_iter;
       if (options_.line_search_fn == "strong_wolfe") {
@@ -99,8 +144,8 @@ class Lbfgs : public Optimizer {
       } else {
         point = evaluate(buffers().master, length_, again);
       }
-      if (last || evaluations_ >= max_eval_ || largest(point.gradient) <= options_.tolerance_grad ||
-          std::abs(length_) * largest(direction_) <= options_.tolerance_change ||
+      if (last || evaluations_ >= max_eval_ || all_.largest(point.gradient) <= options_.tolerance_grad ||
+          std::abs(length_) * all_.largest(direction_) <= options_.tolerance_change ||
           std::abs(point.loss - loss_before) < options_.tolerance_change)
         break;
     }
@@ -116,19 +161,19 @@ class Lbfgs : public Optimizer {
     std::vector<double> factors(curvatures_.size());
     direction_.copy_(gradient).neg_();
     for (size_t i = factors.size(); i-- > 0;) {
-      factors[i] = inner_product(parameter_changes_[row(i)], direction_) * curvatures_[i];
+      factors[i] = all_.inner_product(parameter_changes_[row(i)], direction_) * curvatures_[i];
       direction_.sub_(gradient_changes_[row(i)], factors[i]);
     }
     direction_.mul_(scale_);
     for (size_t i = 0; i < factors.size(); ++i) {
-      const double correction = inner_product(gradient_changes_[row(i)], direction_) * curvatures_[i];
+      const double correction = all_.inner_product(gradient_changes_[row(i)], direction_) * curvatures_[i];
       direction_.add_(parameter_changes_[row(i)], factors[i] - correction);
     }
   }
 
   // Stores a change of gradient and parameters, replacing the oldest, if the curvature along it is positive.
   void remember(const Tensor& gradient_change, const Tensor& parameter_change) {
-    const double curvature = inner_product(gradient_change, parameter_change);
+    const double curvature = all_.inner_product(gradient_change, parameter_change);
     if (curvature <= 1e-10) return;
     if (std::ssize(curvatures_) == options_.history_size) {
       curvatures_.erase(curvatures_.begin());
@@ -138,7 +183,7 @@ class Lbfgs : public Optimizer {
     const int64_t newest = row(curvatures_.size() - 1);
     gradient_changes_[newest].copy_(gradient_change);
     parameter_changes_[newest].copy_(parameter_change);
-    scale_ = curvature / inner_product(gradient_change, gradient_change);
+    scale_ = curvature / all_.inner_product(gradient_change, gradient_change);
   }
 
   // The row of the i-th oldest change.
@@ -176,7 +221,7 @@ class Lbfgs : public Optimizer {
   template <class FallsTooLittle, class IsFlat>
   Point narrow(std::array<Point, 2> bracket, int64_t most, const Tensor& start, const Reevaluate& again,
                const FallsTooLittle& falls_too_little, const IsFlat& is_flat) {
-    const double reach = largest(direction_);
+    const double reach = all_.largest(direction_);
     const auto lower = [&] { return bracket[0].loss <= bracket[1].loss ? size_t{0} : size_t{1}; };
     size_t low = lower();
     bool was_near_an_end = false;
@@ -211,7 +256,7 @@ class Lbfgs : public Optimizer {
     }();
     ++evaluations_;
     Tensor gradient = take_gradient(result.grad_scale);
-    const double slope = inner_product(gradient, direction_);
+    const double slope = all_.inner_product(gradient, direction_);
     return {t, result.loss, std::move(gradient), slope};
   }
 
@@ -265,6 +310,7 @@ class Lbfgs : public Optimizer {
 
   const LbfgsOptions options_;
   const int64_t max_eval_;
+  WholeModel all_;
   Tensor direction_, last_gradient_;             // [N], of the previous iteration
   Tensor parameter_changes_, gradient_changes_;  // [history_size, N], a ring
   std::vector<double>

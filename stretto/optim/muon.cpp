@@ -5,13 +5,13 @@
 #include "stretto/kernels/flush_denormals.h"
 #include "stretto/kernels/matmul/matmul.h"
 #include "stretto/optim/optimizers.h"
-#include "stretto/optim/parameter_piece.h"
+#include "stretto/optim/tensor_parts.h"
 #include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 namespace {
 
-class Muon : public Optimizer {
+class Muon : public Optimizer, public StepsParts {
  public:
   explicit Muon(const MuonOptions& options)
       : Optimizer({options.lr, options.momentum}),
@@ -51,8 +51,8 @@ class Muon : public Optimizer {
       const double lr = rates.lr * piece.lr_factor;
       const double weight_decay = piece.weight_decay ? options_.weight_decay : 0;
       if (piece.is_hidden_matrix) {
-        step_matrix(piece.layout.global, part, states_[i][0], lr, weight_decay,
-                    rates.momentum.value_or(options_.momentum), grad_scale);
+        step_matrix(piece, part, states_[i][0], lr, weight_decay, rates.momentum.value_or(options_.momentum),
+                    grad_scale);
         continue;
       }
       const auto& [beta1, beta2] = options_.adamw_betas;
@@ -62,16 +62,19 @@ class Muon : public Optimizer {
     }
   }
 
-  void step_matrix(const std::vector<int64_t>& shape, const Buffers& part, const Tensor& average, double lr,
+  // The ranks among which a matrix is divided join it, and each has all of its direction.
+  void step_matrix(const ParameterPiece& piece, const Buffers& part, const Tensor& average, double lr,
                    double weight_decay, double momentum, double grad_scale) const {
+    const std::vector<int64_t> shape = piece.layout.local();
     Tensor master = part.master.view(shape), buffer = average.view(shape);
     const Tensor grad = Tensor(part.grad).mul_(grad_scale).view(shape);
     buffer.lerp_(grad, 1 - momentum);
     const bool bf16 = part.compute.defined() && part.compute.scalar_type() == at::kBFloat16;
-    const Tensor direction = orthogonalized(options_.nesterov ? grad.lerp(buffer, momentum) : buffer,
+    const Tensor sum = options_.nesterov ? grad.lerp(buffer, momentum) : buffer;
+    const Tensor direction = orthogonalized(piece.is_cut() ? piece.parts->whole(piece.layout, sum) : sum,
                                             (bf16 ? part.compute : part.master).scalar_type());
     if (weight_decay != 0) master.mul_(1 - lr * weight_decay);
-    master.add_(direction, -lr * lr_factor_of(shape));
+    master.add_(local_part(piece.layout, direction), -lr * lr_factor_of(piece.layout.global));
     Tensor(part.grad).zero_();
     if (part.compute.defined()) Tensor(part.compute).copy_(part.master);
   }

@@ -5,7 +5,7 @@
 
 #include "stretto/base/enum_names.h"
 #include "stretto/base/error.h"
-#include "stretto/optim/parameter_piece.h"
+#include "stretto/optim/tensor_parts.h"
 
 namespace stretto::optim {
 namespace {
@@ -16,7 +16,7 @@ int64_t product(std::span<const int64_t> sizes) {
 
 // Whether the piece is as large as `placement` requires.
 bool is_whole(const ParameterPiece& piece, Placement placement) {
-  const std::vector<int64_t>& shape = piece.layout.global;
+  const std::vector<int64_t> shape = piece.layout.local();
   if (placement == Placement::flat) return true;
   if (shape.empty()) return true;
   const int64_t unit = placement == Placement::rows ? product(std::span(shape).subspan(1)) : product(shape);
@@ -56,7 +56,7 @@ void Optimizer::check_pieces() const {
       throw Error("{}: elements [{}, {}) of {} overlap others or lie outside of the buffers of {} elements",
                   name(), piece.begin, piece.end, piece.name, buffers_.master.numel());
     }
-    if (!piece.layout.cuts.empty() && placement() != Placement::flat) {
+    if (piece.is_cut() && !steps_parts(*this)) {
       throw Error("{}: {} of shape [{}] is cut over {}, but this optimizer needs it whole", name(),
                   piece.name, fmt::join(piece.layout.global, ", "), name_of(piece.layout.cuts[0].over));
     }

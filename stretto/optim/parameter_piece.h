@@ -10,6 +10,8 @@ namespace stretto::optim {
 // The most elements of padding between two neighbouring parameters.
 constexpr int64_t most_padding = 15;
 
+class TensorParts;  // tensor_parts.h
+
 // The part of one parameter that this rank owns.
 struct ParameterPiece {
   std::string name;
@@ -21,8 +23,13 @@ struct ParameterPiece {
   double lr_factor = 1;      // factor of the step's learning rate
   int64_t row_width =
       0;  // above 0: the width of a table's rows, of which a step may have gradients for some only
-  bool is_hidden_matrix = false;  // a weight [R, C] of a layer, neither a table nor in the model's head
-  Holders holders = {};           // the ranks that own the same piece
+  bool is_hidden_matrix = false;       // a weight [R, C] of a layer, neither a table nor in the model's head
+  Holders holders = {};                // the ranks that own the same piece
+  Holders holders_of_whole = {};       // the ranks that own the same pieces of tensors that are not cut
+  const TensorParts* parts = nullptr;  // null: no tensor is divided among ranks
+
+  bool is_cut() const { return !layout.cuts.empty(); }
+  bool is_cut_along(int axis) const;  // of the tensor; negative: from the end
 };
 
 // The entry of state with one element per element of the piece.

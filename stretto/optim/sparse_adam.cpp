@@ -4,12 +4,13 @@
 #include "stretto/optim/elementwise.h"
 #include "stretto/optim/lazy_rows.h"
 #include "stretto/optim/optimizers.h"
+#include "stretto/optim/tensor_parts.h"
 #include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 namespace {
 
-class SparseAdam : public ElementwiseOptimizer, private RowRule {
+class SparseAdam : public ElementwiseOptimizer, public StepsParts, private RowRule {
  public:
   explicit SparseAdam(const SparseAdamOptions& options)
       : ElementwiseOptimizer({options.lr, options.betas[0]}), options_(options) {}

@@ -133,8 +133,9 @@ void Arena::bind_parameters(const ReadParameters& read) {
     std::vector<HeldValues> few;
     int64_t bytes = 0;
     for (; end < parameters_.size(); ++end) {
-      const auto size = static_cast<int64_t>(parameters_[end].info.tensor.numel() *
-                                             parameters_[end].info.tensor.element_size());
+      // Not its local size: ranks with other parts read the same few.
+      const auto size = parameters_[end].info.layout.slot() *
+                        static_cast<int64_t>(parameters_[end].info.tensor.element_size());
       if (!few.empty() && bytes + size > read_at_once) break;
       bytes += size;
       few.push_back(held_values(parameters_[end]));
@@ -224,7 +225,8 @@ std::vector<optim::ParameterPiece> Arena::owned_pieces() const {
                       .lr_factor = info.lr_factor,
                       .row_width = info.steps_rows ? info.tensor.size(1) : 0,
                       .is_hidden_matrix = info.is_hidden_matrix,
-                      .holders = copies_of(parameter).shard_holders});
+                      .holders = copies_of(parameter).shard_holders,
+                      .holders_of_whole = copies_of_whole_.shard_holders});
   }
   return pieces;
 }

@@ -21,8 +21,10 @@ Backward::Backward(EngineParts& engine, GradientUses uses, Reduce reduce)
 Backward::Backward(Backward&& other) noexcept
     : engine_(std::exchange(other.engine_, nullptr)), reduce_(other.reduce_) {}
 
+// Ranks with other parts of the layers wait for this rank's parts, too, and end with an error that names it
+// once its groups are destroyed. A reduction out of order would end them with a misleading one.
 Backward::~Backward() {
-  if (engine_ != nullptr) engine_->reducer.abort_backward();
+  if (engine_ != nullptr) engine_->reducer.abort_backward(/*others_wait=*/!engine_->facts.is_divided);
 }
 
 void Backward::close() {

@@ -15,6 +15,7 @@ struct DataParallel {
   Group* replicas = nullptr;  // Axis::dp_replicate, which hold the same shard; null: there is one copy
   Group& parts;               // Axis::tp
   Group& stage;               // Axes::stage: all ranks that hold copies of a parameter that is not divided
+  Group& copies;              // {dp_replicate, tp}: those of them that hold the same shard
 };
 
 }  // namespace stretto::parallel

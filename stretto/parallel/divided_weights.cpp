@@ -62,6 +62,27 @@ Tensor join_pieces(const std::vector<Piece>& pieces, const Region& wanted, const
   return sum;
 }
 
+void PartsOverGroup::reduce(const Tensor& values, ReduceOp op) const {
+  const Tensor own = values.to(group_.device()).contiguous();
+  group_.all_reduce(own, op).wait();
+  if (!own.is_same(values)) values.copy_(own);
+}
+
+double PartsOverGroup::largest(double value) const {
+  const Tensor most = at::scalar_tensor(value, at::kDouble);
+  reduce(most, ReduceOp::max);
+  return most.item<double>();
+}
+
+Tensor PartsOverGroup::whole(const TensorLayout& layout, const Tensor& local) const {
+  if (layout.cuts.empty()) return local.view(layout.global);
+  const Entry entry = part_entry("", layout, 0, local.contiguous().view({-1}));
+  const bool is_first_copy = group_.rank() % layout.cuts[0].copies == 0;
+  return join_pieces(is_first_copy ? entry.pieces : std::vector<Piece>(), whole_region(layout.global),
+                     local.options(), group_)
+      .view(layout.global);
+}
+
 DividedWeights::DividedWeights(const Arena& arena, Group& group, NamedTensors others)
     : arena_(arena), group_(group), others_(std::move(others)), types_(others_.types()) {
   for (size_t i = 0; i < arena.parameters().size(); ++i) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "stretto/comm/group.h"
+#include "stretto/optim/tensor_parts.h"
 #include "stretto/parallel/arena.h"
 #include "stretto/tensor/tensor_source.h"
 
@@ -14,6 +15,21 @@ namespace stretto::parallel {
 // the tensor that the ranks have, which do not overlap. Values keep their bits. Collective.
 Tensor join_pieces(const std::vector<Piece>& pieces, const Region& wanted, const at::TensorOptions& options,
                    Group& group);
+
+// The ranks of a group, among which tensors are divided.
+class PartsOverGroup : public optim::TensorParts {
+ public:
+  explicit PartsOverGroup(Group& group) : group_(group) {}  // which must outlive this object
+  int position() const override { return group_.rank(); }
+  void sum(const Tensor& values) const override { reduce(values, ReduceOp::sum); }
+  double largest(double value) const override;
+  Tensor whole(const TensorLayout& layout, const Tensor& local) const override;
+
+ private:
+  void reduce(const Tensor& values, ReduceOp op) const;
+
+  Group& group_;
+};
 
 // The master weights of an arena whose parameters are divided among ranks, on the first rank of their group.
 // The regions that are read are received from the ranks that hold them. Each of the other ranks calls

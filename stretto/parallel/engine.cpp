@@ -10,16 +10,26 @@
 namespace stretto::parallel {
 namespace {
 
-// Throws unless ranks of Axis::tp with the same `part` of parameters that have so many copies, or are not
-// divided (0), have equal ones. `what` names them in the message. Collective.
+// Throws unless all ranks with the same `part` of parameters that have so many copies, or are not divided
+// (0), have equal ones. `what` names them in the message. Collective.
 void compare_copies(const EngineParts& engine, int copies, int part, const char* what) {
+  const Arena& arena = engine.arena;
+  const int shard = arena.parameters_are_sharded() ? engine.ranks.shard.rank() : 0;
   std::vector<uint64_t> checksums;
-  for (const Arena::Parameter& parameter : engine.arena.parameters())
-    if (parameter.info.layout.cuts.empty() ? copies == 0 : copies_of(parameter.info.layout) == copies)
+  for (const Arena::Parameter& parameter : arena.parameters()) {
+    const TensorLayout& layout = parameter.info.layout;
+    if (layout.cuts.empty() ? copies != 0 : copies_of(layout) != copies) continue;
+    if (!arena.parameters_are_sharded()) {
       checksums.push_back(checksum(parameter.info.tensor));
-  if (const auto found = first_divergent_rank(engine.ranks.parts, hash64(checksums), part)) {
+      continue;
+    }
+    const Range own = (arena.owned() & Range{parameter.begin, parameter.end}).shifted(-arena.owned().begin);
+    checksums.push_back(checksum(arena.parameter_values().slice(0, own.begin, own.end)));
+  }
+  const int held = part * engine.ranks.shard.size() + shard;
+  if (const auto found = first_divergent_rank(engine.ranks.stage, hash64(checksums), held)) {
     throw DistributedError(
-        "{} differ between the ranks at positions {} and {} of tp, although both applied the same gradients; check the memory of their host",
+        "{} differ between ranks {} and {}, although both applied the same gradients; check the memory of their host",
         what, found->rank, found->reference);
   }
 }

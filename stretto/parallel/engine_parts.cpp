@@ -24,7 +24,7 @@ bool is_cut(const NamedParameter& parameter) { return !parameter.layout.cuts.emp
 bool is_divided(const ModuleTensors& tensors) { return std::ranges::any_of(tensors.trainable, is_cut); }
 
 // Throws ConfigError unless a parameter that is divided among ranks can be trained.
-void check_cut(const NamedParameter& parameter, const DataParallel& ranks, const Sharding& sharding,
+void check_cut(const NamedParameter& parameter, const DataParallel& ranks,
                const optim::Optimizer* optimizer) {
   for (const Cut& cut : parameter.layout.cuts) {
     if (cut.over != Axis::tp || ranks.parts.size() == 1 || ranks.parts.size() % cut.copies != 0) {
@@ -33,12 +33,7 @@ void check_cut(const NamedParameter& parameter, const DataParallel& ranks, const
           parameter.name, ranks.parts.size());
     }
   }
-  if (!can_divide_layers(sharding) && ranks.all.size() > 1) {
-    throw ConfigError(
-        "strategy {} cannot train layers that are divided among ranks (tp), such as {}; choose {}",
-        sharding.name, parameter.name, strategies_with(can_divide_layers, "or"));
-  }
-  if (optimizer != nullptr && optimizer->placement() != optim::Placement::flat) {
+  if (optimizer != nullptr && !optim::steps_parts(*optimizer)) {
     throw ConfigError(
         "{} needs whole parameters, and {} is divided among ranks (tp); choose an optimizer whose rule is per element, such as AdamW",
         optimizer->name(), parameter.name);
@@ -61,7 +56,7 @@ ModuleTensors collect(torch::nn::Module& module, const DataParallel& ranks, cons
   const bool divided = is_divided(tensors);
   const bool rows = !divided && use_rows(ranks, options, sharding, optimizer);
   for (NamedParameter& parameter : tensors.trainable) {
-    if (is_cut(parameter)) check_cut(parameter, ranks, sharding, optimizer);
+    if (is_cut(parameter)) check_cut(parameter, ranks, optimizer);
     if (!parameter.sparse) continue;
     const bool on_cpu = parameter.tensor.device().is_cpu();
     const bool keeps_idle = optimizer != nullptr && optimizer->keeps_idle_rows();
@@ -91,7 +86,7 @@ bool use_shared_parameters(const EngineOptions& options, const Sharding& shardin
 }
 
 // The ranks that hold the same parts of parameters as this one, by the number of copies of a part. All of
-// Axes::sum have copies of a part; a shard is on one of these, and its neighbours.
+// Axes::sum have copies of a part; those of dp_replicate the same shard of it.
 std::map<int, ArenaOptions::Copies> copies_of_copied(const DataParallel& ranks, const CopiedParts& copied) {
   std::map<int, ArenaOptions::Copies> all;
   for (const auto& [copies, group] : copied.groups()) {
@@ -100,7 +95,13 @@ std::map<int, ArenaOptions::Copies> copies_of_copied(const DataParallel& ranks, 
     const Holders holders = {.set = hash64(std::array{ranks.stage.id(), number, part}),
                              .ranks = ranks.all.size() * copies,
                              .me = ranks.all.rank() * copies + group->rank()};
-    all[copies] = {.holders = holders, .shard_holders = comm::holders_of(*group)};
+    const int replicas = ranks.replicas != nullptr ? ranks.replicas->size() : 1,
+              replica = ranks.replicas != nullptr ? ranks.replicas->rank() : 0;
+    const auto shard = static_cast<uint64_t>(ranks.shard.rank());
+    all[copies] = {.holders = holders,
+                   .shard_holders = {.set = hash64(std::array{ranks.stage.id(), number, part, shard}),
+                                     .ranks = replicas * copies,
+                                     .me = replica * copies + group->rank()}};
   }
   return all;
 }
@@ -125,7 +126,7 @@ ArenaOptions make_arena_options(const EngineOptions& options, const Sharding& sh
   ArenaOptions::Copies copies = {.holders = comm::holders_of(ranks.all)}, of_whole = copies;
   if (ranks.replicas != nullptr) copies.shard_holders = comm::holders_of(*ranks.replicas);
   of_whole.shard_holders = copies.shard_holders;
-  if (divided) of_whole = {comm::holders_of(ranks.stage), comm::holders_of(ranks.parts)};
+  if (divided) of_whole = {comm::holders_of(ranks.stage), comm::holders_of(ranks.copies)};
   return {.precision = options.precision,
           .optimizer = of_group(sharding.optimizer),
           .gradients = of_group(options.fixed_order > 0 ? Held::replicated : sharding.gradients),
@@ -224,6 +225,7 @@ EngineParts::EngineParts(torch::nn::Module& module, const Mesh& mesh, const Engi
                          std::unique_ptr<optim::Optimizer> stepper, const TensorSource* values)
     : options(engine_options),
       ranks(mesh, find_sharding(options.strategy)),
+      tensor_parts(ranks.parts),
       facts(first_facts(module, ranks, options, stepper.get(), values)),
       optimizer(std::move(stepper)),
       copied(ranks.parts, facts.tensors.trainable),
@@ -248,7 +250,11 @@ EngineParts::EngineParts(torch::nn::Module& module, const Mesh& mesh, const Engi
 }
 
 void EngineParts::bind_optimizer() {
-  optimizer->bind(arena.owned_buffers(), arena.owned_pieces(), optimizer_memory(),
+  std::vector<optim::ParameterPiece> pieces = arena.owned_pieces();
+  if (facts.is_divided) {
+    for (optim::ParameterPiece& piece : pieces) piece.parts = &tensor_parts;
+  }
+  optimizer->bind(arena.owned_buffers(), std::move(pieces), optimizer_memory(),
                   {.state = !options.offload_optimizer.empty(),
                    .parameters = parameters_in_files(),
                    .at_once = options.offloaded_at_once});
@@ -318,12 +324,7 @@ int64_t EngineParts::least_of_ranks(int64_t parameter, bool over_shards) const {
 }
 
 Tensor EngineParts::whole(const Arena::Parameter& parameter, const Tensor& local) const {
-  const TensorLayout& layout = parameter.info.layout;
-  if (layout.cuts.empty()) return local.view(layout.global);
-  const Entry entry = part_entry("", layout, 0, local.contiguous());
-  return join_pieces(copied.is_first(layout) ? entry.pieces : std::vector<Piece>(),
-                     whole_region(layout.global), local.options(), ranks.parts)
-      .view(layout.global);
+  return tensor_parts.whole(parameter.info.layout, local);
 }
 
 std::string EngineParts::parameter_name(int64_t parameter) const {

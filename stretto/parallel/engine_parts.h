@@ -9,6 +9,7 @@
 #include "stretto/parallel/average.h"
 #include "stretto/parallel/copied_parts.h"
 #include "stretto/parallel/data_parallel.h"
+#include "stretto/parallel/divided_weights.h"
 #include "stretto/parallel/engine_facts.h"
 #include "stretto/parallel/engine_options.h"
 #include "stretto/parallel/file_units.h"
@@ -53,6 +54,7 @@ struct EngineParts {
 
   const EngineOptions options;
   const DataParallel ranks;
+  const PartsOverGroup tensor_parts;  // the ranks of ranks.parts
   EngineFacts facts;
   std::unique_ptr<optim::Optimizer> optimizer;  // may be null
   const CopiedParts copied;

@@ -4,45 +4,67 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/tensor_layout.h"
 #include "stretto/comm/rank_threads.h"
-#include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
+#include "stretto/nn/tensor_parallel.h"
 #include "stretto/optim/registry.h"
+#include "stretto/optim/tensor_parts.h"
 #include "stretto/parallel/engine.h"
 #include "stretto/parallel/mesh_fixture.h"
 #include "stretto/parallel/parameters.h"
 
 // Every optimizer takes the same steps under every strategy as on one rank, for parameters and for a table of
-// which each step uses few rows.
+// which each step uses few rows, also where layers are divided among ranks (tensor parallelism).
 namespace stretto::parallel {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
+// Sizes that 2 ranks divide unevenly.
+struct GatedMaps : torch::nn::Module {
+  explicit GatedMaps(const nn::TensorParallel& ranks) {
+    up = register_module(
+        "up", std::make_shared<nn::ColumnLinear>(9, 18, ranks, nn::ColumnOptions{.maps = 2, .together = 3}));
+    down = register_module("down", std::make_shared<nn::RowLinear>(9, 9, ranks, nn::LinearOptions{}, 3));
+  }
+  Tensor forward(const Tensor& x) const {
+    const auto maps = up->forward(x).chunk(2, 1);
+    return down->forward(at::tanh(maps[0]) * maps[1]);
+  }
+  std::shared_ptr<nn::ColumnLinear> up;
+  std::shared_ptr<nn::RowLinear> down;
+};
+
 struct TwoBlocks : torch::nn::Module {
-  TwoBlocks() {
+  explicit TwoBlocks(const nn::TensorParallel& ranks = {}) {
+    words =
+        register_module("words", std::make_shared<nn::VocabularyEmbedding>(19, 9, ranks, /*sparse=*/true));
+    first = register_module("first", std::make_shared<nn::Linear>(6, 9));
+    block = register_module("block", nn::make_sharded<GatedMaps>(ranks));
+    last = register_module("last", std::make_shared<nn::Linear>(9, 4));
     at::NoGradGuard no_grad;
     at::Generator random = at::detail::createCPUGenerator(5);
-    for (Tensor& parameter : parameters()) parameter.normal_(0, 0.5, random);
+    for (const auto& item : named_parameters()) {
+      const TensorLayout layout = nn::layout_of(*this, item.key());
+      Tensor(item.value()).copy_(optim::local_part(layout, at::empty(layout.global).normal_(0, 0.5, random)));
+    }
   }
   Tensor forward(const Tensor& x, const Tensor& ids) {
     const Tensor input = at::tanh(first->forward(x) + words->forward(ids));
     return last->forward(at::tanh(block->forward(input))).square().sum();
   }
-  std::shared_ptr<nn::Embedding> words =
-      register_module("words", std::make_shared<nn::Embedding>(20, 9, /*sparse=*/true));
-  std::shared_ptr<nn::Linear> first = register_module("first", std::make_shared<nn::Linear>(6, 9));
-  std::shared_ptr<nn::Sharded<nn::Linear>> block =
-      register_module("block", nn::make_sharded<nn::Linear>(9, 9));
-  std::shared_ptr<nn::Linear> last = register_module("last", std::make_shared<nn::Linear>(9, 4));
+  std::shared_ptr<nn::VocabularyEmbedding> words;
+  std::shared_ptr<nn::Linear> first, last;
+  std::shared_ptr<nn::Sharded<GatedMaps>> block;
 };
 
 // A step uses two rows of every ten of the table, and none of the last ten.
 constexpr int64_t used_rows = 10;
 
 NamedTensors twenty_steps(const Mesh& mesh, EngineOptions options, const std::string& type) {
-  TwoBlocks net;
+  TwoBlocks net({&mesh.group(Axis::tp)});
   net.to(at::kDouble);
   settings::Choice choice(optim::optimizer_kinds(), type, "");
   // Without a line search the weights would leave the region where rounding differences stay small.
@@ -131,6 +153,31 @@ TEST_P(OptimizersAndStrategies, TakeTheStepsOfOneRank) {
         }
       });
     }
+  }
+}
+
+TEST_P(OptimizersAndStrategies, TakeTheStepsOfWholeLayers) {
+  NamedTensors alone;
+  comm::run_rank_threads(1, [&](Group& group) {
+    const Mesh mesh = mesh_of(group);
+    alone = twenty_steps(mesh, {}, GetParam());
+  });
+  for (const Sharding& row : shardings()) {
+    if (GetParam() == "LBFGS" && row.optimizer == Held::sharded) continue;
+    const MeshShape shape = is_hybrid(row) ? MeshShape{.dp_replicate = 2, .dp_shard = 2, .tp = 2}
+                            : row.optimizer == Held::sharded ? MeshShape{.dp_shard = 2, .tp = 3}
+                                                             : MeshShape{.dp_replicate = 2, .tp = 2};
+    comm::run_rank_threads(shape.ranks(), [&](Group& group) {
+      const Mesh mesh(group, shape);
+      for (const bool shared : {true, false}) {
+        const NamedTensors together =
+            twenty_steps(mesh, {.strategy = row.name, .shared_parameters = shared}, GetParam());
+        for (const auto& [name, expected] : alone) {
+          EXPECT_TRUE(at::allclose(together.at(name), expected, 1e-9, 1e-10))
+              << row.name << " on " << shape.text() << ", shared_parameters " << shared << ": " << name;
+        }
+      }
+    });
   }
 }
 

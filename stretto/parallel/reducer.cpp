@@ -87,7 +87,9 @@ void Reducer::cut_buckets(Range range, int64_t bucket_elements) {
     while (parameters[last].begin >= range.end) --last;
     size_t first = last;
     while (first > 0 && parameters[first].begin > begin) --first;
-    if (parameters[first].end <= begin && first < last) ++first;  // only its padding overlaps
+    // Only its padding overlaps. Its end is the same on all ranks with parts of the tensor, which must reduce
+    // their buckets at the same point of backward: they wait for each other in both.
+    if (parameters[first].begin + parameters[first].info.layout.slot() <= begin && first < last) ++first;
     buckets_.push_back({.range = {begin, range.end},
                         .first_parameter = first,
                         .last_parameter = last,
@@ -169,9 +171,11 @@ void Reducer::end_backward() {
 
 // Other ranks may already wait for this rank's part of the reductions. Without it they, and this rank's next
 // collective, would hang. Further errors are ignored: the caller rethrows the original exception.
-void Reducer::abort_backward() noexcept {
+void Reducer::abort_backward(bool others_wait) noexcept {
   try {
-    if (phase_ == Phase::reducing) {
+    if (!others_wait) {
+      reductions_.clear();
+    } else if (phase_ == Phase::reducing) {
       complete_the_rest();
       wait();
     }

@@ -70,7 +70,8 @@ class Reducer {
   std::vector<int> count_uses(const Tensor& loss, std::vector<Tensor>* others = nullptr) const;
   void begin_backward(std::vector<int> uses, bool last);
   void end_backward();
-  void abort_backward() noexcept;
+  // `others_wait`: they wait for this rank in the reductions only, so that its part in them is done.
+  void abort_backward(bool others_wait = true) noexcept;
 
   // Whether `tensor` is a parameter of the arena.
   bool holds(const Tensor& tensor) const { return index_of_.contains(tensor.unsafeGetTensorImpl()); }

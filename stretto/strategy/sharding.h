@@ -38,12 +38,6 @@ inline bool shards_gradients(const Sharding& row) { return row.gradients == Held
 inline bool shards_parameters(const Sharding& row) { return row.parameters == Held::sharded; }
 inline bool is_hybrid(const Sharding& row) { return row.hybrid; }
 
-// Layers may be divided among ranks (tensor parallelism): no rank waits for others' gradients or parameters
-// during backward, where it may wait for the parts of a layer.
-inline bool can_divide_layers(const Sharding& row) {
-  return !shards_gradients(row) && !shards_parameters(row) && !is_hybrid(row);
-}
-
 // The row of a strategy. Throws ConfigError for an unknown name.
 const Sharding& find_sharding(const std::string& strategy);
 

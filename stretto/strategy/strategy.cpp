@@ -160,7 +160,7 @@ Strategy parse_strategy(std::string_view name) {
     throw ConfigError("\"dp\" runs one process with a thread per device; use ddp, a process per device");
   if (name == "tp")
     throw ConfigError(
-        "\"tp\" divides layers among ranks beside a strategy; use ddp or zero1, and set the mesh's tp");
+        "\"tp\" divides layers among ranks under any strategy; choose one, such as ddp, and set the mesh's tp");
   if (is_known_elsewhere(words[0])) {
     throw ConfigError("\"{}\" is known, but not available in this version; available: {}", name,
                       fmt::join(strategy_names(), ", "));

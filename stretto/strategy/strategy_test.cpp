@@ -39,7 +39,7 @@ TEST(StrategyName, OtherNamesAreRefusedWithAReason) {
     refuses(name, known);
   }
   refuses("dp", "use ddp");
-  refuses("tp", "use ddp or zero1, and set the mesh's tp");
+  refuses("tp", "choose one, such as ddp, and set the mesh's tp");
   refuses("ddp-fp8", "fp8 requires GPUs with fp8 instructions; use ddp-bf16");
   refuses("ddp-bf61", "\"ddp-bf61\" is not a strategy; did you mean \"ddp-bf16\"?");
   refuses("dpd", "\"dpd\" is not a strategy; did you mean \"ddp\"?");

@@ -10,7 +10,8 @@
 namespace stretto {
 namespace {
 
-int ranks_per_host(const TopologyRequest& request, const std::vector<std::string>& hosts) {
+// The ranks of each host, or its groups of tp ranks.
+int64_t data_ranks_per_host(const TopologyRequest& request, const std::vector<std::string>& hosts) {
   std::map<std::string, int> ranks;
   for (const std::string& host : hosts) ++ranks[host];
   const auto& [first, count] = *ranks.begin();
@@ -21,7 +22,13 @@ int ranks_per_host(const TopologyRequest& request, const std::vector<std::string
         request.labels.label("strategy"), request.strategy, first, counted(count, "rank"), host, other,
         request.labels.mention("dp_shard"));
   }
-  return count;
+  if (count % request.tp != 0) {
+    throw ConfigError(
+        "{}strategy {} keeps one copy per host, but the {} ranks of a host are no multiple of tp ({}); set {}, the number of groups of tp ranks per copy",
+        request.labels.label("strategy"), request.strategy, count, request.tp,
+        request.labels.mention("dp_shard"));
+  }
+  return count / request.tp;
 }
 
 // The ranks, or groups of tp ranks, that train on different samples.
@@ -43,13 +50,9 @@ int data_ranks(const TopologyRequest& request, int ranks) {
 MeshShape shape_of(const TopologyRequest& request, const std::vector<std::string>& hosts) {
   const Sharding& row = find_sharding(request.strategy);
   const int tp = static_cast<int>(request.tp), ranks = data_ranks(request, static_cast<int>(hosts.size()));
-  if (tp > 1 && ranks > 1 && !can_divide_layers(row)) {
-    throw ConfigError("{}strategy {} cannot be combined with tp yet; choose {}",
-                      request.labels.label("mesh.tp"), row.name, strategies_with(can_divide_layers, "or"));
-  }
   if (!shards_optimizer(row)) return {.dp_replicate = ranks, .tp = tp};
   if (!is_hybrid(row)) return {.dp_shard = ranks, .tp = tp};
-  const int64_t shard = request.dp_shard ? *request.dp_shard : ranks_per_host(request, hosts);
+  const int64_t shard = request.dp_shard ? *request.dp_shard : data_ranks_per_host(request, hosts);
   if (ranks % shard != 0) {
     throw ConfigError("{}{} cannot be divided into copies of {} each; change either number",
                       request.labels.label("dp_shard"), counted(ranks, "rank"), counted(shard, "rank"));

@@ -164,9 +164,16 @@ TEST(Topology, RanksOfOneHostDivideLayers) {
   };
   EXPECT_EQ(shape({.tp = 2}, 6), (MeshShape{.dp_replicate = 3, .tp = 2}));
   EXPECT_EQ(shape({.tp = 2, .dp = 3}, 6), (MeshShape{.dp_replicate = 3, .tp = 2}));
-  EXPECT_EQ(shape({.strategy = "zero1", .tp = 2}, 4), (MeshShape{.dp_shard = 2, .tp = 2}));
-  for (const Sharding& row : shardings())
-    EXPECT_EQ(shape({.strategy = row.name, .dp_shard = 1, .tp = 2}, 2).size(Axis::tp), 2) << row.name;
+  for (const Sharding& row : shardings()) {
+    const bool shards = row.optimizer == Held::sharded;
+    EXPECT_EQ(shape({.strategy = row.name, .tp = 2}, 4),
+              shards ? (MeshShape{.dp_shard = 2, .tp = 2}) : (MeshShape{.dp_replicate = 2, .tp = 2}))
+        << row.name;
+  }
+  EXPECT_EQ(shape({.strategy = "hsdp", .dp_shard = 2, .tp = 2}, 8),
+            (MeshShape{.dp_replicate = 2, .dp_shard = 2, .tp = 2}));
+  EXPECT_EQ(resolve({.strategy = "hsdp", .tp = 2}, equal_hosts(2, 4)).shape,
+            (MeshShape{.dp_replicate = 2, .dp_shard = 2, .tp = 2}));
   EXPECT_EQ(resolve({.tp = 2, .batch = {.global_batch_size = 12}}, equal_hosts(1, 6)).batch.batch_size, 4);
 }
 
@@ -194,10 +201,8 @@ TEST(Topology, MeshesThatDoNotFitTheRanksAreRefused) {
               ThrowsMessage<ConfigError>(HasSubstr("dp (4) x tp (2) = 8 ranks, but the job has 4")));
   EXPECT_THAT(refusal({.dp = 4}, 2),
               ThrowsMessage<ConfigError>(HasSubstr("dp (4) x tp (1) = 4 ranks, but the job has 2")));
-  for (const char* strategy : {"zero2", "fsdp", "hsdp"}) {
-    EXPECT_THAT(refusal({.strategy = strategy, .tp = 2}, 4),
-                ThrowsMessage<ConfigError>(HasSubstr("cannot be combined with tp yet; choose ddp or zero1")));
-  }
+  EXPECT_THAT([] { resolve({.strategy = "hsdp", .tp = 2}, equal_hosts(2, 3)); },
+              ThrowsMessage<ConfigError>(HasSubstr("the 3 ranks of a host are no multiple of tp (2); set ")));
 }
 
 }  // namespace
