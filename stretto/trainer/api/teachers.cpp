@@ -3,7 +3,9 @@
 #include <unordered_set>
 
 #include "stretto/base/error.h"
+#include "stretto/base/tensor_layout.h"
 #include "stretto/comm/mesh.h"
+#include "stretto/nn/tensor_parallel.h"
 #include "stretto/parallel/replicas.h"
 #include "stretto/trainer/run/compute_precision.h"
 
@@ -29,15 +31,17 @@ void place_teachers(const Module& module, at::Device device, Precision precision
     require_own_parameters(*teacher, module.root());
     teacher->to(device, compute_dtype(trainer::compute_precision(*teacher, precision).parameters));
     teacher->eval();
-    parallel::NamedTensorList tensors;
+    parallel::NamedTensorList whole, parts;
     for (const auto& item : teacher->named_parameters()) {
       Tensor(item.value()).set_requires_grad(false);
-      tensors.emplace_back(item.key(), item.value());
+      const bool is_cut = !nn::layout_of(*teacher, item.key()).cuts.empty();
+      (is_cut ? parts : whole).emplace_back(item.key(), item.value());
     }
     for (const auto& item : teacher->named_buffers()) {
-      if (item.value().defined()) tensors.emplace_back(item.key(), item.value());
+      if (item.value().defined()) whole.emplace_back(item.key(), item.value());
     }
-    parallel::broadcast_tensors(mesh.world(), tensors);
+    parallel::broadcast_tensors(mesh.world(), whole);
+    parallel::broadcast_tensors(mesh.group(Axes::sum), parts);
   }
 }
 

@@ -9,6 +9,8 @@
 #include "stretto/checkpoint/load.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
+#include "stretto/nn/tensor_parallel.h"
+#include "stretto/optim/tensor_parts.h"
 #include "stretto/optim_config/optimizers.h"
 #include "stretto/trainer/api/trainer.h"
 
@@ -104,6 +106,63 @@ TEST_F(TeacherTest, IsNotSaved) {
   EXPECT_THAT(manifest, HasSubstr("model.weight"));
   EXPECT_THAT(manifest, ::testing::Not(HasSubstr("teacher")));
   EXPECT_LT(std::filesystem::file_size(recipe_.output / "model/model.safetensors"), 600u);
+}
+
+// Two maps, which may be divided among ranks. The values of a teacher begin equal on the ranks of each
+// position of data only.
+struct DividedMaps : torch::nn::Module {
+  DividedMaps(const nn::TensorParallel& ranks, double value) {
+    up = register_module("up", std::make_shared<nn::ColumnLinear>(3, 5, ranks));
+    down = register_module("down", std::make_shared<nn::RowLinear>(5, 2, ranks));
+    at::NoGradGuard no_grad;
+    for (const auto& item : named_parameters()) {
+      const TensorLayout layout = nn::layout_of(*this, item.key());
+      const Tensor whole = at::arange(1, count_elements(layout.global) + 1, at::kFloat).view(layout.global);
+      Tensor(item.value()).copy_(optim::local_part(layout, whole.sin() * value));
+    }
+  }
+  Tensor forward(const Tensor& x) const { return down->forward(at::tanh(up->forward(x))); }
+  std::shared_ptr<nn::ColumnLinear> up;
+  std::shared_ptr<nn::RowLinear> down;
+};
+
+struct DividedImitation : Module {
+  DividedImitation(const nn::TensorParallel& ranks, const nn::TensorParallel& of_teacher,
+                   double teacher_value)
+      : student(model(std::make_shared<DividedMaps>(ranks, 0.1))),
+        large(teacher(std::make_shared<DividedMaps>(of_teacher, teacher_value))) {}
+  Loss training_step(const Batch& batch, StepContext&) override {
+    const Tensor x = batch.at("x").to(large->up->weight.scalar_type());
+    return loss_of_mean(at::mse_loss(student->forward(x), large->forward(x)), batch.count);
+  }
+  std::shared_ptr<DividedMaps> student, large;
+};
+
+// A student whose layers are divided among ranks imitates a teacher that is whole, or divided as well.
+TEST_F(TeacherTest, ADividedStudentTakesTheStepsOfAWholeOne) {
+  const SineInputs inputs(24);
+  const auto train_on = [&](int ranks, bool teacher_is_divided) {
+    recipe_.output = folder_.path() / fmt::format("{}-{}-{}", recipe_.training.strategy, ranks,
+                                                  teacher_is_divided ? "divided" : "whole");
+    comm::run_rank_threads(ranks, [&](Group& group) {
+      const Mesh mesh = make_mesh(recipe_, group);
+      const nn::TensorParallel tp = {&mesh.group(Axis::tp)};
+      DividedImitation module(tp, teacher_is_divided ? tp : nn::TensorParallel(),
+                              0.5 + mesh.position(Axes::data));
+      Trainer(recipe_, mesh, at::kCPU).fit(module, inputs, nullptr);
+    });
+    return SafetensorsFile(recipe_.output / "model/model.safetensors").load("up.weight");
+  };
+  const Tensor expected = train_on(1, false);
+  recipe_.training.mesh.tp = 2;
+  for (const char* strategy : {"ddp", "fsdp"}) {
+    recipe_.training.strategy = strategy;
+    for (const int ranks : {2, 4}) {
+      for (const bool divided : {false, true})
+        EXPECT_TRUE(train_on(ranks, divided).allclose(expected, 1e-9, 1e-12))
+            << strategy << " " << ranks << " " << divided;
+    }
+  }
 }
 
 struct OwnTeacher : Module {
