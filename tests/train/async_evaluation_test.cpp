@@ -56,6 +56,7 @@ TEST_F(AsyncEvaluation, HasTheMetricsAndModelsOfAnEvaluationByTheRanks) {
       const auto& [ranks, settings] :
       {std::pair(1, "optimizer.lr=0.01"),
        {2, "training.strategy=fsdp optimizer.lr=0.01"},
+       {2, "training.mesh.tp=2 optimizer.lr=0.01"},
        {2, "training.precision=bf16 training.products=aten ema.decay=0.9 optimizer.lr=0.01"},
        {2,
         "training.strategy=hsdp training.dp_shard=2 training.grad_accumulation_steps=2 optimizer.lr=0.01"}}) {

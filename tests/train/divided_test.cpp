@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include "tests/train/decoder_workspace.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,6 +24,10 @@ const Division divisions[] = {
     {4, "training.mesh.tp=2 training.mesh.dp=2"},
     {4, "training.mesh.tp=2 training.strategy=zero1"},
     {4, "training.mesh.tp=2 training.strategy=zero1 training.shared_parameters=off"},
+    {4, "training.mesh.tp=2 training.strategy=zero2"},
+    {4, "training.mesh.tp=2 training.strategy=fsdp"},
+    {4, "training.mesh.tp=2 training.strategy=fsdp training.shared_parameters=off"},
+    {8, "training.mesh.tp=2 training.strategy=hsdp training.dp_shard=2"},
 };
 
 TEST(Divided, ModelsTakeTheStepsOfWholeOnes) {
@@ -48,42 +54,131 @@ TEST(Divided, ModelsTakeTheStepsOfWholeOnes) {
 
 TEST(Divided, OtherWaysToTrainTakeTheSameSteps) {
   const DecoderWorkspace workspace;
-  for (const std::string settings :
-       {"training.activation_checkpointing=1", "training.kernels=reference", "ema.decay=0.9",
-        "training.max_grad_value=0.01", "training.max_tokens=100 training.global_batch_size=null"}) {
+  for (const std::string& settings : std::initializer_list<std::string>{
+           "training.activation_checkpointing=1", "training.kernels=reference", "ema.decay=0.9",
+           "training.max_grad_value=0.01", "training.max_tokens=100 training.global_batch_size=null",
+           "training.global_batch_size=5", "training.global_batch_size=1",
+           "training.offload_optimizer=" + workspace.path()}) {
     workspace.train("whole", 2, settings + " resume=false");
-    workspace.train("divided", 4, settings + " resume=false training.mesh.tp=2");
-    expect_same_steps(workspace, "whole", "divided");
+    for (const std::string strategy : {"ddp", "fsdp", "fsdp training.shared_parameters=off"}) {
+      workspace.train("divided", 4,
+                      settings + " resume=false training.mesh.tp=2 training.strategy=" + strategy);
+      expect_same_steps(workspace, "whole", "divided");
+    }
   }
 }
 
-// Runs on 1 and 2 data ranks have equal bits if the mesh of the model is the same.
+TEST(Divided, EveryOptimizerTakesTheStepsOfWholeTensors) {
+  const DecoderWorkspace workspace;
+  for (const std::string optimizer :
+       {"Muon", "Lamb", "Adafactor", "SparseAdam",
+        "LBFGS optimizer.max_iter=3 optimizer.line_search_fn=strong_wolfe training.max_grad_norm=0"}) {
+    const std::string settings = " resume=false optimizer.type=" + optimizer;
+    workspace.train("whole", 2, settings);
+    const bool shards = !optimizer.starts_with("LBFGS");
+    for (const std::string strategy : {"ddp", "zero1", "fsdp"}) {
+      if (!shards && strategy != "ddp") continue;
+      workspace.train("divided", 4, settings + " training.mesh.tp=2 training.strategy=" + strategy);
+      expect_same_steps(workspace, "whole", "divided");
+    }
+    // Their state moves to whole tensors and back.
+    for (const auto& [ranks, mesh] :
+         {Division{2, "training.mesh.tp=2"}, {2, ""}, {4, "training.mesh.tp=4"}}) {
+      workspace.train("moved", ranks,
+                      fmt::format("optimizer.type={} training.steps_this_run=4 {}", optimizer, mesh));
+    }
+    expect_same_steps(workspace, "whole", "moved");
+    std::filesystem::remove_all(workspace.path("moved"));
+  }
+}
+
+// The texts of evaluate.samples, and the results of `stretto test`, also of a text with fewer blocks than
+// ranks.
+TEST(Divided, TextsAndTestsAreThoseOfWholeModels) {
+  const DecoderWorkspace workspace;
+  workspace.write("short.txt", workspace.read("dev.txt").substr(0, workspace.read("dev.txt").find('\n') + 1));
+  const std::string settings = "evaluate.every=6 evaluate.samples=[good,bad,film] ";
+  workspace.train("whole", 1, settings);
+  const auto results_of = [&](const std::string& run, const std::string& text, int ranks,
+                              const std::string& mesh) {
+    workspace.test(run, ranks, settings + mesh + " data.test=" + workspace.path(text));
+    return nlohmann::json::parse(workspace.read(run + "/test_results.json")).at("loss").get<double>();
+  };
+  for (const auto& [ranks, mesh] : divisions) {
+    SCOPED_TRACE(mesh);
+    workspace.train("divided", ranks, settings + "resume=false " + mesh);
+    EXPECT_EQ(workspace.read("divided/texts.jsonl"), workspace.read("whole/texts.jsonl"));
+    for (const std::string text : {"dev.txt", "short.txt"})
+      EXPECT_NEAR(results_of("divided", text, ranks, mesh), results_of("whole", text, 1, ""), 1e-9);
+  }
+}
+
+// Within the noise of bf16: the losses of fp64 are as close.
+TEST(Divided, LowerPrecisionsStayClose) {
+  const DecoderWorkspace workspace;
+  workspace.train("fp64", 2);
+  for (const auto& [precision, limit] : {std::pair{"fp32", 1e-4}, std::pair{"bf16", 0.03}}) {
+    for (const auto& [ranks, mesh] : divisions) {
+      const std::string settings = fmt::format("resume=false training.precision={} {}", precision, mesh);
+      workspace.train("divided", ranks, settings);
+      EXPECT_LT(relative_difference(workspace.losses("fp64"), workspace.losses("divided")), limit)
+          << settings;
+    }
+  }
+}
+
+// Runs on any number of data ranks have equal bits if the mesh of the model is the same.
 TEST(Divided, DeterministicRunsRepeatTheirBits) {
   const DecoderWorkspace workspace;
-  const std::string settings = "training.deterministic=true training.batch_size=2 training.mesh.tp=2";
-  EXPECT_THAT(workspace.train("one", 2, settings),
-              AllOf(HasSubstr("per group x 1 group of 2 ranks"), Not(HasSubstr("\ncomm "))));
-  EXPECT_THAT(workspace.train("two", 4, settings),
-              AllOf(HasSubstr("per group x 2 groups of 2 ranks"), HasSubstr("\ncomm ")));
-  EXPECT_EQ(workspace.losses("one"), workspace.losses("two"));
-  EXPECT_EQ(workspace.read("one/model/model.safetensors"), workspace.read("two/model/model.safetensors"));
+  for (const std::string precision : {"fp32", "bf16"}) {
+    for (const int tp : {2, 4}) {
+      const std::string settings = fmt::format(
+          "training.deterministic=true training.batch_size=2 resume=false training.precision={} "
+          "training.mesh.tp={} ",
+          precision, tp);
+      EXPECT_THAT(
+          workspace.train("one", tp, settings),
+          AllOf(HasSubstr(fmt::format("per group x 1 group of {} ranks", tp)), Not(HasSubstr("\ncomm "))));
+      for (const int groups : {2, 3, 4}) {
+        if (groups * tp > 8) continue;
+        for (const std::string strategy : {"ddp", "zero1", "fsdp", "fsdp training.shared_parameters=off"}) {
+          if (groups != 2 && strategy == "zero1") continue;
+          EXPECT_THAT(workspace.train("more", groups * tp, settings + "training.strategy=" + strategy),
+                      AllOf(HasSubstr(fmt::format("per group x {} groups of {} ranks", groups, tp)),
+                            HasSubstr("\ncomm ")));
+          EXPECT_EQ(workspace.losses("one"), workspace.losses("more")) << settings << groups << strategy;
+          EXPECT_TRUE(workspace.read("one/model/model.safetensors") ==
+                      workspace.read("more/model/model.safetensors"))
+              << settings << groups << strategy;
+        }
+      }
+    }
+  }
 }
 
 TEST(Divided, RunsResumeOnAnyMesh) {
   const DecoderWorkspace workspace;
-  const std::string settings = "ema.decay=0.9";
+  const std::string settings = "ema.decay=0.9 training.max_steps=7 ";
   workspace.train("whole", 2, settings);
-  std::vector<Division> meshes(std::begin(divisions), std::end(divisions));
-  meshes.push_back({2, "training.strategy=fsdp"});
-  meshes.push_back({3, ""});
-  for (size_t first = 0; first < meshes.size(); ++first) {
-    for (const size_t second : {(first + 1) % meshes.size(), (first + 3) % meshes.size()}) {
-      const std::string run = fmt::format("from-{}-on-{}", first, second);
-      workspace.train(run, meshes[first].ranks,
-                      settings + " training.steps_this_run=5 " + meshes[first].settings);
-      EXPECT_THAT(workspace.losses(run), SizeIs(5));
-      workspace.train(run, meshes[second].ranks, settings + " " + meshes[second].settings);
-      expect_same_steps(workspace, "whole", run);
+  const Division meshes[] = {{2, ""},
+                             {2, "training.mesh.tp=2"},
+                             {4, "training.mesh.tp=4"},
+                             {4, "training.mesh.tp=2"},
+                             {2, "training.strategy=fsdp"},
+                             {4, "training.mesh.tp=2 training.strategy=fsdp"},
+                             {3, ""}};
+  for (size_t first = 0; first < std::size(meshes); ++first) {
+    const std::string begun = fmt::format("from-{}", first);
+    workspace.train(begun, meshes[first].ranks,
+                    settings + "training.steps_this_run=4 " + meshes[first].settings);
+    EXPECT_THAT(workspace.losses(begun), SizeIs(4));
+    for (size_t second = 0; second < std::size(meshes); ++second) {
+      SCOPED_TRACE(fmt::format("from {} to {}", first, second));
+      std::filesystem::remove_all(workspace.path("moved"));
+      std::filesystem::copy(workspace.path(begun), workspace.path("moved"),
+                            std::filesystem::copy_options::recursive);
+      workspace.train("moved", meshes[second].ranks, settings + meshes[second].settings);
+      expect_same_steps(workspace, "whole", "moved");
     }
   }
 }
@@ -101,17 +196,9 @@ TEST(Divided, WhatCannotBeCombinedIsRefused) {
   EXPECT_THAT(
       refusal(3, "training.mesh.tp=3"),
       HasSubstr("4 attention heads, and its 4 heads of keys and values, cannot be divided evenly among 3"));
-  for (const char* strategy : {"zero2", "fsdp", "hsdp"}) {
-    EXPECT_THAT(
-        refusal(4, fmt::format("training.mesh.tp=2 training.strategy={}", strategy)),
-        HasSubstr(fmt::format("strategy {} cannot be combined with tp yet; choose ddp or zero1", strategy)));
-  }
-  for (const char* optimizer : {"Muon", "Lamb", "Adafactor", "LBFGS"}) {
-    EXPECT_THAT(
-        refusal(2, fmt::format("training.mesh.tp=2 optimizer.type={} training.max_grad_norm=0", optimizer)),
-        HasSubstr("needs whole parameters, and "))
-        << optimizer;
-  }
+  EXPECT_THAT(
+      refusal(4, "training.mesh.tp=2 training.strategy=zero1 optimizer.type=LBFGS training.max_grad_norm=0"),
+      HasSubstr("LBFGS needs all of them on each; choose strategy ddp"));
   EXPECT_THAT(refusal(2, "training.mesh.tp=2 parameters.freeze=[transformer.h.0.*]"),
               HasSubstr("is frozen, and cut over tp"));
 }

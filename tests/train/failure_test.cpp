@@ -12,18 +12,19 @@ using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
-// A run on two ranks that would take days; the constructor waits for its first steps.
+// A run that would take days; the constructor waits for its first steps.
 class BrokenRun : public ::testing::Test {
  protected:
-  explicit BrokenRun(std::string options = "") : options_(std::move(options)) {}
+  explicit BrokenRun(std::string options = "", int world_size = 2)
+      : options_(std::move(options)), world_size_(world_size) {}
   void SetUp() override {
-    run_.emplace(workspace_.command("train", 2, "training.max_steps=1000000 evaluate.every=never") +
+    run_.emplace(workspace_.command("train", world_size_, "training.max_steps=1000000 evaluate.every=never") +
                  options_);
     ASSERT_TRUE(eventually([&] {
       return workspace_.has("run/metrics.jsonl") && !workspace_.losses("run").empty();
     })) << run_->err();
     ranks_ = children_of(run_->pid());
-    ASSERT_EQ(ranks_.size(), 2u);
+    ASSERT_EQ(std::ssize(ranks_), world_size_);
   }
 
   void expect_ranks_gone() const {
@@ -33,7 +34,8 @@ class BrokenRun : public ::testing::Test {
     EXPECT_FALSE(workspace_.has("run/summary.json"));
   }
 
-  const std::string options_;  // of the launcher
+  const std::string options_;  // of the launcher, and settings
+  const int world_size_;
   Workspace workspace_;
   std::optional<BackgroundShell> run_;
   std::vector<pid_t> ranks_;
@@ -53,6 +55,23 @@ TEST_F(BrokenRun, AKilledRankIsNamedAndTheOthersEnd) {
   EXPECT_THAT(result.err,
               AllOf(HasSubstr(fmt::format("error: rank 1 (process {})", victims[0])), HasSubstr("SIGKILL"),
                     HasSubstr(workspace_.path("run/logger_logs/training_1.log"))));
+  expect_ranks_gone();
+}
+
+// All ranks sum activations with another one, and gradients with a third.
+class BrokenMesh : public BrokenRun {
+ protected:
+  BrokenMesh() : BrokenRun(" training.mesh.tp=2 training.strategy=fsdp", 4) {}
+};
+
+TEST_F(BrokenMesh, AKilledRankIsNamedAndTheOthersEnd) {
+  const auto victims = children_of(run_->pid(), "RANK=3");
+  ASSERT_EQ(victims.size(), 1u);
+  ::kill(victims[0], SIGKILL);
+  const ShellResult result = run_->wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGKILL);
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr(fmt::format("error: rank 3 (process {})", victims[0])), HasSubstr("SIGKILL")));
   expect_ranks_gone();
 }
 

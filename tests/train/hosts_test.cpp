@@ -100,6 +100,13 @@ TEST_F(TrainHosts, LayersAreDividedInsideHostsAndOverThemWithAWarning) {
               HasSubstr("warning: --set training.mesh.tp=2: training.mesh.tp: " + warning));
 }
 
+// Ranks wait for each other's parts of layers in shared memory, and for shards in shared memory and by TCP.
+TEST_F(TrainHosts, LayersAreDividedWithinHosts) {
+  workspace_.train("ddp", 2, settings);
+  train("divided", 2, 4, "training.mesh.tp=2 training.strategy=fsdp");
+  expect_same_steps(workspace_, "ddp", "divided");
+}
+
 TEST_F(TrainHosts, HostsMayHaveDifferentNumbersOfRanks) {
   workspace_.train("1x3", 3, settings);
   const std::string output = "output=" + workspace_.path("1+2");

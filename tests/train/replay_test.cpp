@@ -18,6 +18,8 @@ using file_faults::Fault;
 
 class Replay : public RunStates<ThreadWorkspace> {
  protected:
+  explicit Replay(int ranks = 1, const std::string& mesh = "") : ranks_(ranks) { settings_ += mesh; }
+
   // The model has one block and the optimizer no state, so that a save has few writes; saves are synchronous,
   // so that the n-th write is the same in each run. Step 4 is the last of an epoch: the model is evaluated
   // and saved.
@@ -45,7 +47,7 @@ class Replay : public RunStates<ThreadWorkspace> {
       int code = 1;
       try {
         const file_faults::Injection injection(fault);
-        workspace_.train(name, 1, settings_ + settings);
+        workspace_.train(name, ranks_, settings_ + settings);
         code = 0;
       } catch (const std::exception& error) {
         fprintf(stderr, "%s\n", error.what());
@@ -72,7 +74,8 @@ class Replay : public RunStates<ThreadWorkspace> {
            std::ssize(checkpoint_format::list_checkpoints(path("run/checkpoints")));
   }
 
-  const std::string settings_ =
+  const int ranks_;  // threads
+  std::string settings_ =
       "training.precision=fp32 training.max_steps=6 optimizer.type=SGD checkpoint.every=1 checkpoint.async=false ";
 };
 
@@ -93,6 +96,30 @@ TEST_F(Replay, DyingInAWriteLosesNothingThatWasSaved) {
     begin();
   }
   EXPECT_GT(deaths_before_commit, 80);
+}
+
+// Layers are divided among two ranks, and shards of their parts among two more.
+class ReplayOnAMesh : public Replay {
+ protected:
+  ReplayOnAMesh() : Replay(4, "training.mesh.tp=2 training.strategy=fsdp ") {}
+};
+
+TEST_F(ReplayOnAMesh, DyingInAWriteChangesNoBit) {
+  int deaths = 0;
+  for (int write = 3;; write += 37) {
+    SCOPED_TRACE(fmt::format("write {}", write));
+    begin();
+    const int code = run("run", {.call = write, .effect = file_faults::Effect::torn_write});
+    if (code == 0) break;  // it has fewer writes
+    ASSERT_EQ(code, 128 + SIGKILL);
+    EXPECT_GE(newest_good(), 3);
+    ++deaths;
+    ASSERT_EQ(run("run", {}), 0);
+    expect_same(state_of("run", 6), state_of("whole", 6));
+    EXPECT_TRUE(workspace_.read("run/model/model.safetensors") ==
+                workspace_.read("whole/model/model.safetensors"));
+  }
+  EXPECT_GT(deaths, 5);
 }
 
 }  // namespace

@@ -91,6 +91,9 @@ INSTANTIATE_TEST_SUITE_P(
         Setting{"TwoRanksReferenceKernels", 2, "training.precision=fp32 training.kernels=reference"},
         Setting{"TwoRanksGlooSynchronousSaves", 2,
                 "training.precision=fp32 training.backend=gloo checkpoint.async=false"},
+        Setting{"TwoRanksOfEachLayer", 2, "training.precision=fp32 training.mesh.tp=2 ema.decay=0.9"},
+        Setting{"FourRanksOnAMesh", 4,
+                "training.precision=bf16 training.mesh.tp=2 training.strategy=fsdp optimizer.type=Adafactor"},
         Setting{"ThreeRanksConstantRateUnshuffled", 3,
                 "scheduler.type=Constant scheduler.warmup_ratio=null training.shuffle=false"}),
     [](const auto& info) { return info.param.name; });

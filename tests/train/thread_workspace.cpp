@@ -34,15 +34,20 @@ class LoggedLines {
 
 std::string ThreadWorkspace::train(const std::string& name, int ranks, const std::string& settings) const {
   const LoggedLines lines;
-  run_threads(name, ranks, settings);
+  run_threads(Verb::train, name, ranks, settings);
   return lines.text();
+}
+
+void ThreadWorkspace::test(const std::string& name, int ranks, const std::string& settings) const {
+  const LoggedLines lines;
+  run_threads(Verb::test, name, ranks, settings);
 }
 
 std::string ThreadWorkspace::refusal_of(const std::string& name, int ranks,
                                         const std::string& settings) const {
   const LoggedLines lines;
   try {
-    run_threads(name, ranks, settings);
+    run_threads(Verb::train, name, ranks, settings);
   } catch (const ConfigError& error) {
     return lines.text() + error.what();
   } catch (const DataError& error) {
@@ -52,14 +57,15 @@ std::string ThreadWorkspace::refusal_of(const std::string& name, int ranks,
   return "";
 }
 
-void ThreadWorkspace::run_threads(const std::string& name, int ranks, const std::string& settings) const {
+void ThreadWorkspace::run_threads(Verb verb, const std::string& name, int ranks,
+                                  const std::string& settings) const {
   std::vector<std::string> overrides = {"track.progress=off", "output=" + path(name)};
   for (const std::string_view setting : split(settings, ' ')) {
     if (!setting.empty()) overrides.emplace_back(setting);
   }
   Recipe recipe = load_recipe(path("recipe.yaml"), overrides);
   resolve_evaluation(recipe);
-  check_recipe(recipe, Verb::train);
+  check_recipe(recipe, verb);
   resolve(topology_request(recipe), equal_hosts(1, ranks));  // as a launcher does before ranks start
   const std::string& backend = recipe.training.backend;
   comm::run_rank_threads(
@@ -67,6 +73,7 @@ void ThreadWorkspace::run_threads(const std::string& name, int ranks, const std:
       [&](Group& group) {
         const Mesh mesh = make_mesh(recipe, group);
         const auto task = make_task({recipe, mesh, at::kCPU, bundled_models()});
+        if (verb == Verb::test) return task->test();
         const FitResult result = task->train({});
         if (group.rank() == 0 && !result.stopped && !result.was_finished)
           trainer::write_summary(recipe, mesh, result);
