@@ -46,9 +46,10 @@ struct TwoBlocks : torch::nn::Module {
     last = register_module("last", std::make_shared<nn::Linear>(9, 4));
     at::NoGradGuard no_grad;
     at::Generator random = at::detail::createCPUGenerator(5);
-    for (const auto& item : named_parameters()) {
-      const TensorLayout layout = nn::layout_of(*this, item.key());
-      Tensor(item.value()).copy_(optim::local_part(layout, at::empty(layout.global).normal_(0, 0.5, random)));
+    for (const nn::LayerParameter& parameter : nn::layer_parameters(*this)) {
+      const TensorLayout layout = parameter.layout();
+      Tensor(parameter.tensor)
+          .copy_(optim::local_part(layout, at::empty(layout.global).normal_(0, 0.5, random)));
     }
   }
   Tensor forward(const Tensor& x, const Tensor& ids) {

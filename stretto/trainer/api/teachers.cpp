@@ -32,10 +32,9 @@ void place_teachers(const Module& module, at::Device device, Precision precision
     teacher->to(device, compute_dtype(trainer::compute_precision(*teacher, precision).parameters));
     teacher->eval();
     parallel::NamedTensorList whole, parts;
-    for (const auto& item : teacher->named_parameters()) {
-      Tensor(item.value()).set_requires_grad(false);
-      const bool is_cut = !nn::layout_of(*teacher, item.key()).cuts.empty();
-      (is_cut ? parts : whole).emplace_back(item.key(), item.value());
+    for (const nn::LayerParameter& parameter : nn::layer_parameters(*teacher)) {
+      Tensor(parameter.tensor).set_requires_grad(false);
+      (parameter.layout().cuts.empty() ? whole : parts).emplace_back(parameter.name, parameter.tensor);
     }
     for (const auto& item : teacher->named_buffers()) {
       if (item.value().defined()) whole.emplace_back(item.key(), item.value());

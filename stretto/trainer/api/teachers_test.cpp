@@ -115,10 +115,10 @@ struct DividedMaps : torch::nn::Module {
     up = register_module("up", std::make_shared<nn::ColumnLinear>(3, 5, ranks));
     down = register_module("down", std::make_shared<nn::RowLinear>(5, 2, ranks));
     at::NoGradGuard no_grad;
-    for (const auto& item : named_parameters()) {
-      const TensorLayout layout = nn::layout_of(*this, item.key());
+    for (const nn::LayerParameter& parameter : nn::layer_parameters(*this)) {
+      const TensorLayout layout = parameter.layout();
       const Tensor whole = at::arange(1, count_elements(layout.global) + 1, at::kFloat).view(layout.global);
-      Tensor(item.value()).copy_(optim::local_part(layout, whole.sin() * value));
+      Tensor(parameter.tensor).copy_(optim::local_part(layout, whole.sin() * value));
     }
   }
   Tensor forward(const Tensor& x) const { return down->forward(at::tanh(up->forward(x))); }
