@@ -3,10 +3,11 @@
 #include <stdexcept>
 #include <string>
 
-#include <ATen/Parallel.h>
-#include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 
 namespace stretto::trainer {
 namespace {
