@@ -48,8 +48,11 @@ struct CosineWithWarmupOptions {
   std::optional<int64_t> num_warmup_steps = {};
   std::optional<double> warmup_ratio = {};         // the same as a fraction of all steps; set one of the two
   std::optional<int64_t> num_training_steps = {};  // at which the schedule ends; unset: the run's
-  double num_cycles = 0.5;  // waves of the cosine; 0.5: from lr down to the lowest rate
-  double min_lr_rate = 0;   // the lowest rate as a fraction of lr
+  double num_cycles = 0.5;                     // waves of the cosine; 0.5: from lr down to the lowest rate
+  double min_lr_rate = 0;                      // the lowest rate as a fraction of lr
+  std::optional<double> min_lr = {};           // the lowest rate; set one of the two
+  std::optional<int64_t> constant_steps = {};  // steps at the lowest rate, at the end of the schedule
+  std::optional<double> warmup_start = {};     // the first rate of the warm-up as a fraction of lr; unset: 0
 
   void fields(settings::Fields& field);
   void check() const;
@@ -57,7 +60,10 @@ struct CosineWithWarmupOptions {
 };
 
 // Linear from 0 to lr over the warm-up, then lr times a cosine: transformers'
-// get_cosine_schedule_with_warmup, and with min_lr_rate its get_cosine_with_min_lr_schedule_with_warmup.
+// get_cosine_schedule_with_warmup, and with min_lr or min_lr_rate its
+// get_cosine_with_min_lr_schedule_with_warmup. With constant_steps it is Megatron's cosine; without them, and
+// with warmup_start 1 / (num_warmup_steps + 1), NeMo's CosineAnnealing. start() throws ConfigError if min_lr
+// is above lr, or if warm-up and constant_steps are longer than the schedule.
 std::unique_ptr<Schedule> cosine_with_warmup(const CosineWithWarmupOptions& options);
 
 struct CosineWithHardRestartsOptions {

@@ -74,6 +74,42 @@ TEST(Schedules, CosineToALowestRate) {
   EXPECT_NEAR(schedule->rates(110).lr, 0.2, 1e-12);
 }
 
+// Expected rates are those of Megatron's cosine, which NeMo's CosineAnnealing is with constant_steps: the
+// cosine ends before them.
+TEST(Schedules, CosineWithConstantStepsAtItsEnd) {
+  const auto schedule =
+      from_yaml("{type: CosineWithWarmup, num_warmup_steps: 10, constant_steps: 20, min_lr: 0.2}");
+  schedule->start({.lr = 2}, 110);
+  EXPECT_EQ(schedule->rates(0).lr, 0);
+  EXPECT_DOUBLE_EQ(schedule->rates(5).lr, 1);
+  EXPECT_DOUBLE_EQ(schedule->rates(10).lr, 2);
+  EXPECT_DOUBLE_EQ(schedule->rates(50).lr, 0.2 + 0.5 * 1.8);
+  for (const int64_t step : {90, 91, 109, 110, 500})
+    EXPECT_NEAR(schedule->rates(step).lr, 0.2, 1e-15) << step;
+}
+
+// Expected rates are those of NeMo's CosineAnnealing: (step + 1) / (warm-up + 1) while it rises.
+TEST(Schedules, CosineWhoseFirstRateIsNotZero) {
+  const auto schedule =
+      from_yaml("{type: CosineWithWarmup, num_warmup_steps: 4, warmup_start: 0.2, min_lr: 0.5}");
+  schedule->start({.lr = 1}, 104);
+  for (const int64_t step : {0, 1, 2, 3, 4})
+    EXPECT_NEAR(schedule->rates(step).lr, static_cast<double>(step + 1) / 5, 1e-15) << step;
+  EXPECT_DOUBLE_EQ(schedule->rates(54).lr, 0.75);
+  EXPECT_DOUBLE_EQ(schedule->rates(104).lr, 0.5);
+}
+
+TEST(Schedules, CosineRefusesLowestRatesAndPartsThatDoNotFit) {
+  const auto start = [](const std::string& settings) {
+    return [settings] { from_yaml("{type: CosineWithWarmup, " + settings + "}")->start({.lr = 0.1}, 100); };
+  };
+  EXPECT_THAT(start("min_lr: 0.2"), ThrowsMessage<ConfigError>(HasSubstr("min_lr is 0.2, above")));
+  EXPECT_THAT(start("min_lr: 0.01, min_lr_rate: 0.1"), ThrowsMessage<ConfigError>(HasSubstr("set twice")));
+  EXPECT_THAT(start("num_warmup_steps: 60, constant_steps: 41"),
+              ThrowsMessage<ConfigError>(HasSubstr("longer than the 100 steps")));
+  EXPECT_NO_THROW(start("num_warmup_steps: 60, constant_steps: 40, min_lr: 0.1")());
+}
+
 // patience evaluations without improvement are tolerated, initial_extra_patience more before the first
 // reduction.
 TEST(Schedules, AnnealOnPlateauIsFlairs) {

@@ -31,15 +31,14 @@ void WarmupSchedule::on_start() {
 }
 
 StepRates WarmupSchedule::rates(int64_t steps_done) const {
-  const double factor = steps_done < warmup_steps_
-                            ? static_cast<double>(steps_done) / static_cast<double>(warmup_steps_)
-                            : factor_after_warmup(steps_done);
-  return {.lr = base().lr * factor};
+  if (steps_done >= warmup_steps_) return {.lr = base().lr * factor_after_warmup(steps_done)};
+  const double risen = static_cast<double>(steps_done) / static_cast<double>(warmup_steps_);
+  return {.lr = base().lr * (warmup_.start + (1 - warmup_.start) * risen)};
 }
 
 double WarmupSchedule::progress(int64_t steps_done) const {
   return static_cast<double>(steps_done - warmup_steps_) /
-         static_cast<double>(std::max<int64_t>(1, training_steps() - warmup_steps_));
+         static_cast<double>(std::max<int64_t>(1, training_steps() - warmup_steps_ - warmup_.constant_steps));
 }
 
 }  // namespace stretto::optim

@@ -12,6 +12,8 @@ struct Warmup {
   std::optional<int64_t> num_warmup_steps = {};
   std::optional<double> warmup_ratio = {};         // as a fraction of all steps, rounded up
   std::optional<int64_t> num_training_steps = {};  // unset: the run's
+  int64_t constant_steps = 0;                      // the last of them, in which the rate is the lowest
+  double start = 0;                                // the first rate, as a fraction of lr
 };
 
 // The two settings of a warm-up, for the options of schedules that have one.
@@ -22,7 +24,8 @@ void declare_training_steps(settings::Fields& field, std::optional<int64_t>& num
 // Throws ConfigError if both are given.
 void check_warmup(const std::optional<int64_t>& num_warmup_steps, const std::optional<double>& warmup_ratio);
 
-// Base of transformers' schedules: linear from 0 to lr over the warm-up, then a factor on lr.
+// Base of transformers' schedules: linear from 0 (or Warmup::start) to lr over the warm-up, then a factor on
+// lr.
 class WarmupSchedule : public Schedule {
  public:
   StepRates rates(int64_t steps_done) const final;
@@ -33,7 +36,7 @@ class WarmupSchedule : public Schedule {
   virtual double factor_after_warmup(int64_t steps_done) const = 0;
   // The steps at which the schedule ends: num_training_steps, or those of the run.
   int64_t training_steps() const { return warmup_.num_training_steps.value_or(total_steps()); }
-  // The fraction of the steps after the warm-up that are done: 1 at the end of the schedule.
+  // The fraction of the steps after the warm-up and before the constant steps that are done: 1 at the end.
   double progress(int64_t steps_done) const;
   int64_t warmup_steps() const { return warmup_steps_; }
   // A ratio refers to num_training_steps, or the number of steps at the start of the run.
