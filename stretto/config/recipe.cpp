@@ -426,6 +426,10 @@ std::string describe_trackers() {
 
 void TrackConfig::fields(settings::Fields& field) {
   log_every.declare(field, "log_every", "interval between two log lines");
+  field(
+      "throughput_steps", throughput_steps,
+      "samples and tokens per second are means over the last so many steps; unset: over all since the run began, or since the last evaluation",
+      at_least(1).at_most(max_count));
   field("progress", progress,
         "auto: one updated line on a terminal, else log lines; line: log lines; off: none");
   field("trackers", trackers, "where metrics are written: " + describe_trackers(), one_of(tracker_names()));

@@ -233,6 +233,7 @@ struct LossScaleConfig : LossScaleOptions {
 
 struct TrackConfig {
   Interval log_every = 10;
+  std::optional<int64_t> throughput_steps = std::nullopt;
   settings::OneOf<ProgressDisplay> progress = ProgressDisplay::automatic;
   std::vector<std::string> trackers = {"jsonl", "tensorboard"};
   std::optional<std::string> logging_dir = std::nullopt;

@@ -1,6 +1,5 @@
 #include "stretto/trainer/records/step_log.h"
 
-#include "stretto/base/clock.h"
 #include "stretto/base/log.h"
 #include "stretto/track/progress.h"
 #include "stretto/track/registry.h"
@@ -39,14 +38,8 @@ void StepLog::begin(int64_t steps_done, int64_t total_steps,
                    .pending_evaluation = pending && !pending->metrics ? pending->at.step : -1});
 }
 
-// The first step warms up caches and is excluded from the throughput.
 void StepLog::add(const StepReport& report) {
-  if (started_) {
-    samples_ += report.samples;
-    tokens_ += report.tokens;
-  } else {
-    started_ = Clock::now();
-  }
+  throughput_.add(report.samples, report.tokens);
   use_.seconds += report.seconds;
   use_.communication += report.communication;
   use_.data_wait += report.data_wait;
@@ -67,10 +60,9 @@ Record StepLog::record_of(const StepReport& report) const {
   }
   record.values.insert(record.values.end(), logged_.means.begin(), logged_.means.end());
   record.hidden = logged_.hidden;
-  const double seconds = started_ ? seconds_since(*started_) : 0;
-  if (samples_ > 0 && seconds > 0) {
-    record.values.emplace_back("samples_per_second", static_cast<double>(samples_) / seconds);
-    record.values.emplace_back("tokens_per_second", static_cast<double>(tokens_) / seconds);
+  if (const auto rates = throughput_.rates()) {
+    record.values.emplace_back("samples_per_second", rates->samples);
+    record.values.emplace_back("tokens_per_second", rates->tokens);
   }
   record.values.insert(record.values.end(), rank_use_.begin(), rank_use_.end());
   return record;
@@ -104,8 +96,7 @@ void StepLog::write_samples(int64_t step, const std::vector<std::string>& texts)
 
 void StepLog::pause() {
   trackers_.pause();
-  started_.reset();
-  samples_ = tokens_ = 0;
+  throughput_.pause();
 }
 
 void StepLog::add_state(State& state) const {

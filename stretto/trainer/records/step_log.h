@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "stretto/trainer/api/step_report.h"
 #include "stretto/trainer/records/evaluation_speed.h"
 #include "stretto/trainer/records/rank_use.h"
+#include "stretto/trainer/records/throughput.h"
 #include "stretto/trainer/run/pending_evaluation.h"
 #include "stretto/trainer/run/recurrence.h"
 
@@ -29,7 +29,8 @@ class StepLog {
       : recipe_(recipe),
         log_every_(recipe.track.log_every, mesh.world().rank() == 0),
         mesh_(mesh),
-        trackers_(trackers) {}
+        trackers_(trackers),
+        throughput_(recipe.track.throughput_steps) {}
 
   // Starts after `steps_done` of `total_steps`. The evaluation that is `pending` will be recorded.
   void begin(int64_t steps_done, int64_t total_steps, const std::optional<PendingEvaluation>& pending);
@@ -63,15 +64,13 @@ class StepLog {
   void resume(const State& state);
 
  private:
-  using Clock = std::chrono::steady_clock;
   Record record_of(const StepReport& report) const;
 
   const Recipe& recipe_;
   Recurrence log_every_;
   const Mesh& mesh_;
   track::Trackers& trackers_;
-  std::optional<Clock::time_point> started_;
-  int64_t samples_ = 0, tokens_ = 0;
+  Throughput throughput_;
   WeightedMean loss_;  // of the steps since the last record; NaN: all were skipped
   RankUse use_;
   LoggedMeans logged_;  // of the last record
