@@ -4,6 +4,7 @@
 #include "stretto/track/csv_log.h"
 #include "stretto/track/metrics_log.h"
 #include "stretto/track/mlflow.h"
+#include "stretto/track/results_file.h"
 #include "stretto/track/tensorboard.h"
 
 namespace stretto {
@@ -24,6 +25,10 @@ Registry<TrackerKind>& kinds() {
        {"tensorboard", "event files in tensorboard/",
         [](const TrackerSetup& setup) {
           return std::make_shared<track::TensorBoard>(setup.files() / "tensorboard");
+        }},
+       {"results", "results.json, loss and throughput as NeuronxDistributed's scripts write them",
+        [](const TrackerSetup& setup) {
+          return std::make_shared<track::ResultsFile>(setup.folder / "results.json");
         }},
        {"mlflow", "an MLflow server",
         [](const TrackerSetup& setup) { return track::make_mlflow_tracker(setup); },

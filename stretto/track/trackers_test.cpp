@@ -129,7 +129,7 @@ TEST(TrackerSetupTest, FilesGoToLoggingDir) {
 }
 
 TEST(TrackerRegistry, HasBundledNamesAndAcceptsOthers) {
-  EXPECT_THAT(tracker_names(), ElementsAre("jsonl", "csv", "tensorboard", "mlflow"));
+  EXPECT_THAT(tracker_names(), ElementsAre("jsonl", "csv", "tensorboard", "results", "mlflow"));
   EXPECT_THROW(register_tracker({"csv", "", {}}), Error);
   EXPECT_THROW(find_tracker("wandb"), ConfigError);
 }
