@@ -107,9 +107,6 @@ void check_division(const Recipe& recipe, const Module& module, const parallel::
         "{}: no parameter of the module is divided among ranks; use nn::ColumnLinear, nn::RowLinear and nn::VocabularyEmbedding with the group of Axis::tp, or remove this",
         place);
   }
-  if (!module.automatic_optimization())
-    throw ConfigError(
-        "{}: a module that steps its optimizers itself cannot divide its layers among ranks yet", place);
   if (parallel::has_torch_dropout(module.root())) {
     throw ConfigError(
         "{}: torch::nn::Dropout draws from a generator per rank, and ranks with parts of one layer need equal masks; use stretto::nn::dropout",
