@@ -17,6 +17,7 @@ const char* task_of(Script script) {
       return "causal-lm";
     case Script::qa:
     case Script::flair_ner:  // see flair_script.h
+    case Script::llama:      // see llama_script.h
       break;
   }
   return "question-answering";

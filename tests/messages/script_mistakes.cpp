@@ -3,6 +3,7 @@
 #include "stretto/base/files.h"
 #include "stretto/compat/flair_script.h"
 #include "stretto/compat/hf_script.h"
+#include "stretto/compat/llama_script.h"
 
 namespace stretto {
 namespace {
@@ -76,11 +77,54 @@ void add_flair_script(Mistakes& all) {
   add("an unknown strategy", {"--strategy", "ddpp"});
 }
 
+void add_llama_script(Mistakes& all) {
+  const auto add = [&](const char* name, const Flags& more) {
+    all.push_back({std::string("llama: ") + name, [=] {
+                     write_file_atomic("config.json", R"({"model_type": "llama", "hidden_size": 64})");
+                     write_file_atomic("gpt2.json", R"({"model_type": "gpt2"})");
+                     write_file_atomic("wide.json", R"({"model_type": "llama", "hidden_size": 128})");
+                     write_file_atomic("text.txt", "text");
+                     Flags flags = {"--model_path", "config.json", "--data_dir",
+                                    "text.txt",     "--max_steps", "5000"};
+                     flags.insert(flags.end(), more.begin(), more.end());
+                     compat::translate_llama_script(flags);
+                   }});
+  };
+  add("no model", {"--model_path", "None"});
+  add("no data", {"--data_dir", "None"});
+  add("no length", {"--max_steps", "-1"});
+  add("an unknown flag", {"--max_step", "3"});
+  add("a model of another family", {"--model_path", "gpt2.json"});
+  add("no config.json", {"--model_path", "none"});
+  add("weights of other sizes", {"--pretrained_weight", "wide.json"});
+  add("sizes for given weights", {"--pretrained_weight", "wide.json", "--num_layers", "2"});
+  add("a task without records", {"--task", "open_qa"});
+  add("an evaluation without data", {"--do_eval"});
+  add("pipeline stages", {"--pipeline_parallel_size", "4"});
+  add("divided sequences", {"--context_parallel_size", "2"});
+  add("adapters", {"--enable_lora"});
+  add("ROUGE", {"--golden_rouge_score_path", "golden.json"});
+  add("an unknown schedule", {"--scheduler_type", "cosin"});
+  add("a lowest rate of the linear schedule", {"--min_lr", "1e-5"});
+  add("a lowest rate above the rate", {"--scheduler_type", "cosine", "--min_lr", "1"});
+  add("a long warm-up", {"--max_steps", "100"});
+  add("a long tail", {"--scheduler_type", "cosine", "--constant_steps", "4000"});
+  add("a part longer than the run", {"--steps_this_run", "6000"});
+  add("a flag given twice", {"--batch_size", "4", "--train_batch_size", "8"});
+  add("no kept checkpoint", {"--save_checkpoint", "--num_kept_checkpoint", "0"});
+  add("a step without a checkpoint", {"--resume_ckpt", "--load_step", "7"});
+  add("nothing to resume", {"--resume_ckpt"});
+  add("a step that is not loaded", {"--load_step", "7"});
+  add("a rate that is no number", {"--lr", "fast"});
+  add("a setting out of range", {"--tensor_parallel_size", "0"});
+}
+
 }  // namespace
 
 void add_scripts(Mistakes& all) {
   add_hf_scripts(all);
   add_flair_script(all);
+  add_llama_script(all);
 }
 
 }  // namespace stretto

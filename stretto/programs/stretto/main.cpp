@@ -37,6 +37,7 @@ int run_command(int argc, char** argv) {
     add_tokenize(app, exit_code);
     add_score(app, exit_code);
     add_run_scripts(app, exit_code);
+    add_run_llama(app, exit_code);
     add_export_corpus(app);
     add_pull(app);
     add_checkpoints(app, exit_code);

@@ -9,14 +9,11 @@
 #include "stretto/columnar/format.h"
 
 namespace stretto::cli {
-namespace {
 
 void write_if_changed(const std::filesystem::path& path, std::string_view content) {
   if (std::filesystem::exists(path) && MappedFile(path).text() == content) return;
   write_file_atomic(path, std::string(content));
 }
-
-}  // namespace
 
 void split_lines(const compat::ScriptPlan& plan) {
   if (plan.split_file.empty()) return;

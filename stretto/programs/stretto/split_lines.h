@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string_view>
 #include <vector>
 
 #include "stretto/compat/hf_script.h"
@@ -15,5 +16,8 @@ void split_lines(const compat::ScriptPlan& plan);
 
 // The validation file and the training file that it writes; none without plan.split_file.
 std::vector<std::filesystem::path> parts_of_split_file(const compat::ScriptPlan& plan);
+
+// Writes the file unless it has this content already. Throws IoError.
+void write_if_changed(const std::filesystem::path& path, std::string_view content);
 
 }  // namespace stretto::cli

@@ -23,6 +23,7 @@ void add_pull(CLI::App& app);
 void add_report(CLI::App& app, int& exit_code);
 void add_runs(CLI::App& app, int& exit_code);
 void add_schema(CLI::App& app, int& exit_code);
+void add_run_llama(CLI::App& app, int& exit_code);
 void add_run_scripts(CLI::App& app, int& exit_code);  // run-glue, run-ner, run-qa, run-flair-ner
 void add_score(CLI::App& app, int& exit_code);
 void add_search(CLI::App& app, int& exit_code);

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "stretto/compat/llama_script.h"
+#include "stretto/compat/script_flags.h"
+
+namespace stretto::compat {
+
+// The flags of run_llama_nxd_ptl.py and of its fine-tuning script.
+const std::vector<Flag>& llama_flags();
+
+// Whether a command line is one of the fine-tuning script, whose defaults differ.
+bool fine_tunes(const ScriptState& state);
+
+// The name of the two that is given, or the first; the value of either. Throws ConfigError if both are given
+// with different values.
+std::string given_name(const ScriptState& state, const std::string& name, const std::string& other);
+
+// The value of a flag as a whole number from `least`; `unset` if it is not given. Throws ConfigError.
+int64_t whole_value(const ScriptState& state, const std::string& flag, int64_t unset, int64_t least);
+
+// Sets a setting from a flag, or from the flag's default in the script, which errors then name like a given
+// flag.
+void set_value(ScriptState& state, const std::string& flag, const std::string& setting,
+               const std::string& unset);
+
+// Translate flags that name files: the model and its tokenizer, the corpus, and the checkpoint to resume
+// from.
+void use_llama_model(ScriptState& state);
+std::optional<InstructionFile> use_llama_data(ScriptState& state);
+void use_llama_checkpoints(ScriptState& state);
+
+}  // namespace stretto::compat
