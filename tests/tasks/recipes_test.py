@@ -22,8 +22,9 @@ STEPS = ["training.max_steps=6", "checkpoint.every=2", "checkpoint.keep_last=0",
 TWO_RANKS = ["-N", "2", "--no-pin"]
 # Families and losses whose resuming, or test on two ranks, no other test covers; see also tokens_test.py,
 # questions_test.py and tagger_test.py.
-RESUMED = ["bart", "multi_label", "stsb"]
-METRICS = {"demo": "accuracy", "pairs": "f1", "multi_label": "f1_micro", "sst2": "accuracy", "bart": "accuracy", "ner": "f1", "tagger": "f1", "qa": "f1", "clm": "perplexity"}
+RESUMED = ["bart", "multi_label", "stsb", "llama"]
+METRICS = {"demo": "accuracy", "pairs": "f1", "multi_label": "f1_micro", "sst2": "accuracy", "bart": "accuracy", "ner": "f1", "tagger": "f1", "qa": "f1", "clm": "perplexity",
+           "llama": "perplexity"}
 
 
 def write_weights(folder):
@@ -92,7 +93,8 @@ def make_small_data(folder):
     write_pairs(real)
     (real / "tinyshakespeare").mkdir()
     write_lines(real / "tinyshakespeare/input.txt", 400, seed=1)
-    write_model(folder / "new-gpt2", "gpt2")
+    for model_type in ("gpt2", "llama"):
+        write_model(folder / f"new-{model_type}", model_type)
     return folder / "encoder"
 
 
@@ -129,11 +131,11 @@ def check_recipe(stretto, recipe, name, *settings, metric=None):
         stretto.run("train", recipe, *TWO_RANKS, f"output={run}-resumed", f"resume={first}", *STEPS, *settings)
         check_resumed(stretto, f"{run}/model", f"{run}-resumed/model")
     stretto.run("test", recipe, *(TWO_RANKS if name in RESUMED else ["-N", "1"]), f"output={run}", *settings)
-    predictions = {"qa": "predictions.json", "clm": "losses.jsonl"}.get(name, "predictions.jsonl")
+    predictions = {"qa": "predictions.json", "clm": "losses.jsonl", "llama": "losses.jsonl"}.get(name, "predictions.jsonl")
     require((stretto.folder / run / predictions).read_text() != "", f"{name}: {predictions}")
     tested = stretto.json(f"{run}/test_results.json")
     require({metric, f"overall_{metric}"} & set(tested), f"{name}: {tested}")
-    if name == "clm":
+    if name in ("clm", "llama"):
         return
     text, key = TEXTS[pathlib.Path(recipe).stem]
     prediction = predict(stretto, f"{run}/model", text)
@@ -141,12 +143,15 @@ def check_recipe(stretto, recipe, name, *settings, metric=None):
 
 
 def check_recipes(stretto):
+    def small_model(model_type):
+        config = stretto.json(f"new-{model_type}/config.json")
+        return [f"model.config.{key}={value}" for key, value in config.items() if key != "model_type"]
+
     recipes = sorted(path.stem for path in (SOURCE / "recipes").glob("*.yaml"))
     require(recipes == sorted(METRICS), f"recipes/ holds {recipes}; this test knows {sorted(METRICS)}")
     shutil.copytree(SOURCE / "recipes", stretto.folder / "recipes")
     for name in recipes:
-        small = [f"model.config.{key}={value}" for key, value in stretto.json("new-gpt2/config.json").items() if key != "model_type"]
-        settings = {"bart": NEW_BART, "pairs": NEW_ROBERTA, "clm": small}.get(name, [])
+        settings = {"bart": NEW_BART, "pairs": NEW_ROBERTA, "clm": small_model("gpt2"), "llama": small_model("llama")}.get(name, [])
         check_recipe(stretto, f"recipes/{name}.yaml", name, *settings)
     # Tests what the comments of pairs.yaml state about numbers and single texts.
     stsb = [f"data.{part}=real/stsb/{file}.tsv" for part, file in (("train", "train"), ("validation", "dev"), ("test", "test"))]
