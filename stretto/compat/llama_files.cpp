@@ -169,7 +169,7 @@ std::optional<InstructionFile> use_llama_data(ScriptState& state) {
   const Path data = state.given.at("data_dir");
   if (is_arrow_folder(data))
     throw ConfigError(
-        "{}: it is a folder of datasets' save_to_disk(), whose Arrow files are not read; tokenize the text that it was made from by stretto data tokenize",
+        "{}: it is a folder of datasets' save_to_disk(); write its texts as a corpus by stretto data tokenize, and pass that",
         state.text("data_dir"));
   use_tokenizer(state, data);
   const int64_t length = whole_value(state, "seq_len", fine_tunes(state) ? 2048 : 4096, 2);
