@@ -35,8 +35,8 @@ void operator delete(void* memory, size_t) noexcept { std::free(memory); }  // N
 namespace stretto::parallel {
 namespace {
 
-struct Net : torch::nn::Module {
-  explicit Net(int layers) {
+struct ManyLayers : torch::nn::Module {
+  explicit ManyLayers(int layers) {
     for (int i = 0; i < layers; ++i) {
       const std::string path = "stack.layers." + std::to_string(i);
       nn::add_layer(*this, path + ".norm", std::make_shared<nn::LayerNorm>(2, 1e-5));
@@ -50,7 +50,7 @@ struct Net : torch::nn::Module {
 // tensors.
 int64_t allocations_for(int layers) {
   const int64_t before = allocations;
-  Net net(layers);
+  ManyLayers net(layers);
   const auto values = nn::initial_values(net, 1);
   nn::drop_values(net, *values, at::kCPU);
   nn::fill_parameters(net, *values);
@@ -71,7 +71,7 @@ TEST(ManyLayers, TakeLinearWork) {
 
 TEST(ManyLayers, ParametersAreListedLikeLibtorchs) {
   const auto shared = std::make_shared<nn::Linear>(2, 2);
-  Net net(12);
+  ManyLayers net(12);
   net.register_module("first", shared);
   net.register_module("again", shared);
   const auto expected = net.named_parameters();
