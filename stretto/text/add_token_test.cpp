@@ -24,7 +24,7 @@ TEST(AddSpecialToken, TakesTheNextIdOnce) {
   const TempFolder folder;
   write_file_atomic(folder.path() / "tokenizer.json", R"({
     "added_tokens": [{"id": 3, "content": "<s>", "special": true, "normalized": false}],
-    "normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "BertPreTokenizer"},
+    "normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "WhitespaceSplit"},
     "model": {"type": "WordLevel", "vocab": {"<unk>": 0, "ab": 1, "c": 2}, "unk_token": "<unk>"}})");
   EXPECT_EQ(add_special_token(folder.path(), "[FLERT]"), 4);
   EXPECT_EQ(add_special_token(folder.path(), "[FLERT]"), 4);
