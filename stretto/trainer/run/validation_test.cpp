@@ -16,8 +16,11 @@ struct Writer : Line {
                                           const std::function<bool(bool)>& next_pass) override {
     std::vector<std::string> continuations;
     for (const std::string& text : texts) {
-      for (size_t i = 0; i < text.size(); ++i, ++passes)
-        if (next_pass) EXPECT_TRUE(next_pass(true));
+      for (size_t i = 0; i < text.size(); ++i, ++passes) {
+        if (next_pass) {
+          EXPECT_TRUE(next_pass(true));
+        }
+      }
       continuations.push_back(std::to_string(text.size()));
     }
     for (; next_pass && next_pass(false); ++passes) ++further_passes;
