@@ -9,19 +9,19 @@
 namespace stretto::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using PlanJson = nlohmann::ordered_json;
 
-std::string bytes(const Json& row, const char* key) { return human_bytes(row.at(key).get<double>()); }
-double seconds(const Json& row) { return row.at("step_seconds").get<double>(); }
-bool fits(const Json& row) { return row.at("fits").get<bool>(); }
+std::string bytes(const PlanJson& row, const char* key) { return human_bytes(row.at(key).get<double>()); }
+double seconds(const PlanJson& row) { return row.at("step_seconds").get<double>(); }
+bool fits(const PlanJson& row) { return row.at("fits").get<bool>(); }
 
 // "zero1", or "zero1 tp 2".
-std::string label(const Json& row) {
+std::string label(const PlanJson& row) {
   const int tp = row.at("tp").get<int>();
   return row.at("strategy").get<std::string>() + (tp > 1 ? fmt::format(" tp {}", tp) : "");
 }
 
-std::string measured(const Json& mesh) {
+std::string measured(const PlanJson& mesh) {
   const int tp = mesh.at("strategies").at(0).at("tp").get<int>();
   return fmt::format(
       "measured  {}, {:.1f} ms per step\n"
@@ -33,56 +33,56 @@ std::string measured(const Json& mesh) {
 
 }  // namespace
 
-std::vector<const Json*> PlanReport::rows() const {
-  std::vector<const Json*> all;
-  for (const Json& mesh : meshes_)
-    for (const Json& row : mesh.at("strategies")) all.push_back(&row);
+std::vector<const PlanJson*> PlanReport::rows() const {
+  std::vector<const PlanJson*> all;
+  for (const PlanJson& mesh : meshes_)
+    for (const PlanJson& row : mesh.at("strategies")) all.push_back(&row);
   return all;
 }
 
-const Json* PlanReport::best() const {
-  const Json* best = nullptr;
-  for (const Json* row : rows()) {
+const PlanJson* PlanReport::best() const {
+  const PlanJson* best = nullptr;
+  for (const PlanJson* row : rows()) {
     if (fits(*row) && (best == nullptr || seconds(*row) < seconds(*best))) best = row;
   }
   if (best == nullptr) return nullptr;
   const double limit = 1.02 * seconds(*best);
-  for (const Json* row : rows()) {
+  for (const PlanJson* row : rows()) {
     if (fits(*row) && seconds(*row) <= limit && row->at("bytes_per_host") < best->at("bytes_per_host"))
       best = row;
   }
   return best;
 }
 
-Json PlanReport::json() const {
-  Json plan = meshes_.back();
+PlanJson PlanReport::json() const {
+  PlanJson plan = meshes_.back();
   for (const char* of_text : {"batch", "cores_per_host"}) plan.erase(of_text);
   plan.erase("strategies");
-  const Json* const row = best();
+  const PlanJson* const row = best();
   plan["best"] = "";
   if (row != nullptr) {
     plan["best"] = row->at("strategy");
     plan["best_mesh"] = {{"tp", row->at("tp")}, {"dp", row->at("dp")}};
   }
-  plan["strategies"] = Json::array();
-  for (const Json* each : rows()) plan["strategies"].push_back(*each);
+  plan["strategies"] = PlanJson::array();
+  for (const PlanJson* each : rows()) plan["strategies"].push_back(*each);
   return plan;
 }
 
 std::string PlanReport::text(const std::string& strategy) const {
-  const Json& job = meshes_.back();
+  const PlanJson& job = meshes_.back();
   std::string text;
-  for (const Json& mesh : meshes_) text += measured(mesh);
+  for (const PlanJson& mesh : meshes_) text += measured(mesh);
   text += fmt::format(
       "job       {}\n          {} on {}, {} and {} per host\n\n", job.at("batch").get<std::string>(),
       counted(job.at("ranks").get<int64_t>(), "rank"), counted(job.at("hosts").get<int64_t>(), "host"),
       counted(job.at("cores_per_host").get<int64_t>(), "core"), bytes(job, "memory_per_host"));
   size_t width = 8;
-  for (const Json* row : rows()) width = std::max(width, label(*row).size() + 1);
+  for (const PlanJson* row : rows()) width = std::max(width, label(*row).size() + 1);
   text += fmt::format("{:<{}}{:>11}{:>11}{:>11}{:>9}  {:<8}\n", "strategy", width, "per rank", "per host",
                       "step", "steps/s", "bound by");
-  const Json* const chosen = best();
-  for (const Json* row : rows()) {
+  const PlanJson* const chosen = best();
+  for (const PlanJson* row : rows()) {
     text += fmt::format("{:<{}}{:>11}{:>11}{:>8.1f} ms{:>9.2f}  {:<8}{}\n", label(*row), width,
                         bytes(*row, "bytes_per_rank"), bytes(*row, "bytes_per_host"), 1e3 * seconds(*row),
                         1 / seconds(*row), row->at("bound").get<std::string>(),
