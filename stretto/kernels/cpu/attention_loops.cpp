@@ -5,6 +5,7 @@
 
 #include "stretto/kernels/cpu/one_query_loops.h"
 #include "stretto/kernels/cpu/pair_products.h"
+#include "stretto/kernels/cpu/pair_tiles.h"
 #include "stretto/kernels/cpu/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -320,8 +321,8 @@ class Head {
                        [[maybe_unused]] R factor) const {
     const int64_t columns = padded<R>(tile_width(key));
     if constexpr (pairs) {
-      multiply_pairs(
-          {scores, tile_keys, a, along_row_, 1, tile, columns, rows, units(width_), columns, factor});
+      multiply_pairs({scores, tile_keys, a, along_row_, 1, tile, columns, rows, units(width_), columns,
+                      factor, /*accumulate=*/false, tiles_multiply_pairs_});
     } else {
       zero(scores, rows * tile_keys);
       multiply_add(scores, tile_keys, a, row_, 1, tile, columns, rows, width_, columns);
@@ -350,7 +351,8 @@ class Head {
   void add_product(R* sums, const Unit* a, int64_t a_row, int64_t a_column, const Unit* b, int64_t m,
                    int64_t k) const {
     if constexpr (pairs) {
-      multiply_pairs({sums, row_, a, a_row, a_column, b, row_, m, k, row_, 1, /*accumulate=*/true});
+      multiply_pairs({sums, row_, a, a_row, a_column, b, row_, m, k, row_, 1, /*accumulate=*/true,
+                      tiles_multiply_pairs_});
     } else {
       multiply_add(sums, row_, a, a_row, a_column, b, row_, m, k, row_);
     }
@@ -506,6 +508,8 @@ class Head {
   const AttentionCall<T>& call_;
   const int64_t width_, row_, along_row_;  // along_row_: of Rows::along
   const R scale_;
+  const bool tiles_multiply_pairs_ = pairs && tiles_multiply_pairs();
+  const PairTiles tiles_{tiles_multiply_pairs_};
   int64_t head_ = 0, sample_ = 0, first_query_ = 0, queries_ = 0, first_key_ = 0, keys_ = 0;
   int64_t first_position_ = 0, first_place_ = 0;  // of the queries, in the sequence and in the sample
   Rows q_, grad_out_, k_, v_;

@@ -14,7 +14,7 @@ struct FewRowsProduct {
   const float* a = nullptr;     // [m, k], contiguous
   bool bf16 = false;            // type of b: bf16 or fp32
   const void* b = nullptr;
-  bool tiles = false;         // by AMX; REQUIRES: has_tiles() (few_rows_tiles.h), bf16
+  bool tiles = false;         // by AMX; REQUIRES: has_tiles() (tiles.h), bf16
   bool b_by_columns = false;  // whether the columns of b are contiguous, else its rows are
   int64_t b_stride = 0;       // between its columns, or rows, in elements
   float* sums = nullptr;      // [m, n], contiguous

@@ -5,13 +5,12 @@
 
 #include "stretto/kernels/cpu/avx512_bf16.h"
 #include "stretto/kernels/cpu/few_rows_pairs.h"
-#include "stretto/kernels/cpu/pair_products.h"
+#include "stretto/kernels/cpu/tiles.h"
 
 namespace stretto::kernels {
 namespace {
 
-// A tile has 16 rows of 64 bytes: 16 sums, or 32 bf16 numbers.
-constexpr int64_t tile_rows = 16, tile_numbers = 32, tile_bytes = 1024;
+constexpr int64_t tile_numbers = 32;             // bf16 numbers of a row of a tile
 constexpr int64_t columns_each = 4 * tile_rows;  // that are computed together where columns are contiguous
 
 }  // namespace
@@ -32,51 +31,10 @@ size_t few_rows_tiles_scratch(const FewRowsProduct& product, int64_t columns) {
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
-#include <cpuid.h>
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#define STRETTO_TILES __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16,amx-tile,amx-bf16")))
 
 namespace stretto::kernels {
 namespace {
-
-// Sizes of the tiles 0 to 7, as the processor reads them.
-struct alignas(64) TileShapes {
-  uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  uint16_t bytes_of_row[16] = {};
-  uint8_t rows[16] = {};
-
-  void set(int tile, int64_t number_of_rows, int64_t row_bytes) {
-    rows[tile] = static_cast<uint8_t>(number_of_rows);
-    bytes_of_row[tile] = static_cast<uint16_t>(row_bytes);
-  }
-};
-
-// Sets the shapes of this thread's tiles, and restores those that a library had set.
-class Tiles {
- public:
-  STRETTO_TILES explicit Tiles(const TileShapes& shapes) {
-    _tile_storeconfig(&before_);
-    _tile_loadconfig(&shapes);
-  }
-  STRETTO_TILES ~Tiles() {
-    if (before_.palette == 0) {
-      _tile_release();
-    } else {
-      _tile_loadconfig(&before_);
-    }
-  }
-  Tiles(const Tiles&) = delete;
-  Tiles& operator=(const Tiles&) = delete;
-
- private:
-  TileShapes before_;
-};
-
-// The compiler does not know that loads of tiles read memory.
-inline void finish_stores() { asm volatile("" ::: "memory"); }
 
 // --- columns of b are contiguous: 16 of them are the rows of a tile, which a's pairs multiply
 
@@ -109,7 +67,7 @@ STRETTO_TILES void multiply_columns(const FewRowsProduct& product, const uint32_
   const int64_t m = product.m, m_bytes = 4 * m;
   TileShapes shapes;
   for (const int tile : {0, 1, 2, 3, 4}) shapes.set(tile, tile_rows, m_bytes);
-  for (const int tile : {5, 6, 7}) shapes.set(tile, tile_rows, 2 * tile_numbers);
+  for (const int tile : {5, 6, 7}) shapes.set(tile, tile_rows);
   const Tiles tiles(shapes);
   auto* const copies = reinterpret_cast<uint16_t*>(buffer);
   auto* const sums = reinterpret_cast<float*>(buffer);  // of 64 columns
@@ -173,8 +131,8 @@ STRETTO_TILES void multiply_rows(const FewRowsProduct& product, const uint32_t* 
                                  int64_t end, float* sums, std::byte* buffer) {
   const int64_t m = product.m, width = padded_columns(end - begin), padded = padded_pairs(product);
   TileShapes shapes;
-  for (const int tile : {0, 1, 2}) shapes.set(tile, m, 64);
-  for (const int tile : {3, 4}) shapes.set(tile, tile_rows, 64);
+  for (const int tile : {0, 1, 2}) shapes.set(tile, m);
+  for (const int tile : {3, 4}) shapes.set(tile, tile_rows);
   const Tiles tiles(shapes);
   std::memset(sums, 0, static_cast<size_t>(m * width) * sizeof(float));
   for (int64_t row = 0; row < product.k; row += tile_numbers) {
@@ -197,22 +155,7 @@ STRETTO_TILES void multiply_rows(const FewRowsProduct& product, const uint32_t* 
   store_interleaved(product, begin, end, sums);
 }
 
-// Linux saves the tiles of a thread only for processes that have asked for it.
-bool ask_for_tiles() {
-  constexpr long request_permission = 0x1023, tile_data = 18;  // arch/x86/include/uapi/asm/prctl.h
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
-  constexpr unsigned amx_bf16 = 1u << 22, amx_tile = 1u << 24;
-  return (d & amx_bf16) != 0 && (d & amx_tile) != 0 && has_pair_products() &&
-         syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
-}
-
 }  // namespace
-
-bool has_tiles() {
-  static const bool allowed = ask_for_tiles();
-  return allowed;
-}
 
 void few_rows_tiles(const FewRowsProduct& product, int64_t begin, int64_t end, void* scratch) {
   auto* const buffer = static_cast<std::byte*>(scratch);
@@ -233,7 +176,6 @@ void few_rows_tiles(const FewRowsProduct& product, int64_t begin, int64_t end, v
 
 namespace stretto::kernels {
 
-bool has_tiles() { return false; }
 void few_rows_tiles(const FewRowsProduct&, int64_t, int64_t, void*) {}
 
 }  // namespace stretto::kernels

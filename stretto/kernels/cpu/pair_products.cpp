@@ -2,6 +2,7 @@
 
 #include "stretto/kernels/cpu/avx512_bf16.h"
 #include "stretto/kernels/cpu/matmul_loops.h"
+#include "stretto/kernels/cpu/pair_tiles.h"
 
 #if defined(__x86_64__)
 
@@ -66,7 +67,7 @@ STRETTO_AVX512_INLINE void multiply_rows(const PairProduct& product, int64_t i) 
 bool has_pair_products() { return has_matrix_product(/*bf16=*/true); }
 
 STRETTO_AVX512 void multiply_pairs(const PairProduct& product) {
-  int64_t i = 0;
+  int64_t i = product.tiles ? multiply_pairs_by_tiles(product) : 0;
   for (; i + 8 <= product.m; i += 8) multiply_rows<8>(product, i);
   if (product.m - i >= 4) multiply_rows<4>(product, i), i += 4;
   if (product.m - i >= 2) multiply_rows<2>(product, i), i += 2;

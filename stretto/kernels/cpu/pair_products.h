@@ -19,6 +19,7 @@ struct PairProduct {
   int64_t m = 0, k = 0, n = 0;  // REQUIRES: n is a multiple of 16
   float factor = 1;
   bool accumulate = false;
+  bool tiles = false;  // by AMX where tiles fit; REQUIRES: PairTiles(true) of this thread (pair_tiles.h)
 };
 
 // Whether this processor has the instructions of the functions below.

@@ -8,8 +8,8 @@
 #include <ATen/record_function.h>
 
 #include "stretto/base/error.h"
-#include "stretto/kernels/cpu/few_rows_tiles.h"
 #include "stretto/kernels/cpu/matmul_loops.h"
+#include "stretto/kernels/cpu/tiles.h"
 
 // Exported by libtorch_cpu of PyTorch's wheels, which contain oneDNN and MKL; null in builds that do not
 // export them.
