@@ -88,7 +88,10 @@ const GroupedJob jobs[] = {{"ddp", {.tp = 2}, 1},
                            {"ddp", {.tp = 4}, 1},
                            {"ddp", {.tp = 4}, 2},
                            {"ddp", {.dp_replicate = 2, .tp = 4}, 2},
-                           {"zero1", {.dp_shard = 2, .tp = 2}, 1}};
+                           {"zero1", {.dp_shard = 2, .tp = 2}, 1},
+                           {"zero2", {.dp_shard = 2, .tp = 2}, 1},
+                           {"fsdp", {.dp_shard = 2, .tp = 4}, 2},
+                           {"hsdp", {.dp_replicate = 2, .dp_shard = 2, .tp = 2}, 1}};
 
 TEST(CopiedParts, TrainLikeOneRank) {
   for (const GroupedJob& job : jobs) {

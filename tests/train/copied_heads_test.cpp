@@ -20,7 +20,8 @@ TEST(CopiedHeads, TakeTheStepsOfWholeModels) {
       for (const auto& [ranks, mesh] : {std::pair(2, "tp=2"),
                                         {4, "tp=4"},
                                         {4, "tp=2 training.strategy=zero1"},
-                                        {8, "tp=4 training.strategy=zero1 training.shared_parameters=off"}}) {
+                                        {8, "tp=4 training.strategy=zero1 training.shared_parameters=off"},
+                                        {8, "tp=4 training.strategy=fsdp"}}) {
         workspace.train("divided", ranks, fmt::format("{} training.mesh.{}", settings, mesh));
         expect_same_steps(workspace, model, "divided");
       }
