@@ -26,6 +26,7 @@ const std::set<std::string> shows_time = {
     "report/page.cpp",                     // when a page was written
     "track/metrics_log.cpp",               // when values were recorded
     "track/mlflow_sender.cpp",             // the same
+    "track/results_file.cpp",              // the same
     "track/status_file.cpp",               // when the state was written
     "track/tensorboard.cpp",               // when values were recorded
     "track/track_test.cpp",                // compares with recorded values

@@ -42,7 +42,7 @@ Path config_of(const ScriptState& state, const std::string& flag) {
 }
 
 // The sizes that weights and a config.json must have in common, by their keys there.
-nlohmann::json sizes_of(const Path& file) {
+nlohmann::ordered_json sizes_of(const Path& file) {
   const LlamaConfig config = LlamaConfig::from_json(read_config_json(file), file.string());
   return {{"vocab_size", config.vocab_size},
           {"hidden_size", config.hidden_size},
@@ -55,7 +55,7 @@ nlohmann::json sizes_of(const Path& file) {
 
 void require_same_sizes(const ScriptState& state, const std::string& weights, const Path& of_weights,
                         const Path& described) {
-  const nlohmann::json found = sizes_of(of_weights), wanted = sizes_of(described);
+  const nlohmann::ordered_json found = sizes_of(of_weights), wanted = sizes_of(described);
   for (const auto& [key, value] : wanted.items()) {
     if (found.at(key) == value) continue;
     throw ConfigError(

@@ -89,7 +89,7 @@ void add_measurements(const std::filesystem::path& file, const std::vector<Measu
 void ResultsFile::begin(const TrackedRun& run) {
   run_ = run;
   last_ = {};
-  if (begun_ == 0) begun_ = seconds_since_1970();
+  if (!begun_) begun_ = std::chrono::steady_clock::now();
   if (run.steps_done == 0) std::filesystem::remove(file_);
   Json results = read_results(file_);
   results["results"]["parameters"] = parameters_of(run);
@@ -134,7 +134,7 @@ void ResultsFile::end(RunEnd how) {
   const Json at = position(static_cast<int64_t>(std::ceil(last_.epoch)) - 1);
   std::vector<Measurement> measurements;
   if (loss_) measurements.push_back({"Final loss", *loss_, "", at});
-  measurements.push_back({"Time to train", rounded((seconds_since_1970() - begun_) / 60), "minutes", at});
+  measurements.push_back({"Time to train", rounded(seconds_since(*begun_) / 60), "minutes", at});
   if (!throughputs_.empty()) {
     measurements.push_back({"Average throughput", mean_throughput(throughputs_), "seq/s", at});
     measurements.push_back({"Peak throughput", std::ranges::max(throughputs_), "seq/s", at});

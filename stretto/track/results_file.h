@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -39,7 +40,7 @@ class ResultsFile : public Tracker {
   std::filesystem::path file_;
   TrackedRun run_;
   Record last_;       // of a training step
-  double begun_ = 0;  // seconds since 1970
+  std::optional<std::chrono::steady_clock::time_point> begun_;
   std::optional<double> loss_;
   std::vector<double> throughputs_;  // of all steps that have one
   int64_t epochs_written_ = 0;
