@@ -280,7 +280,9 @@ TEST_F(LlamaScript, OtherModelsAndDataAreRefused) {
   EXPECT_THAT(error({"--pretrained_weight", path("wide"), "--num_layers", "2"}),
               HasSubstr("--num_layers 2:"));
   write("arrow/state.json", "{}");
-  EXPECT_THAT(error({}, "arrow"), has_all("--data_dir", "arrow", "save_to_disk(); write its texts as a corpus by stretto data tokenize"));
+  EXPECT_THAT(
+      error({}, "arrow"),
+      has_all("--data_dir", "arrow", "save_to_disk(); write its texts as a corpus by stretto data tokenize"));
   EXPECT_THAT(error({"--task", "open_qa"}), has_all("--task open_qa:", "text.txt", "\"instruction\""));
   EXPECT_THAT(error({"--lr", "fast"}), has_all("--lr fast: optimizer.lr"));
   EXPECT_THAT(error({"--seq_len", "1"}), HasSubstr("--seq_len 1: expected a whole number from 2"));

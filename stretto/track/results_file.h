@@ -39,7 +39,7 @@ class ResultsFile : public Tracker {
 
   std::filesystem::path file_;
   TrackedRun run_;
-  Record last_;       // of a training step
+  Record last_;  // of a training step
   std::optional<std::chrono::steady_clock::time_point> begun_;
   std::optional<double> loss_;
   std::vector<double> throughputs_;  // of all steps that have one
