@@ -599,7 +599,7 @@ TEST(Engine, RefusesParametersThatAreCutOtherwiseThanByTheMesh) {
     EXPECT_THAT(
         [&] { Engine(half, mesh, {}, nullptr); },
         ThrowsMessage<ConfigError>(HasSubstr(
-            "parameter weight is cut, but not into one part for each rank of the mesh's axis tp, which has 1")));
+            "parameter weight is cut, but not into one part, or a copy of one, for each rank of the mesh")));
     half.parameters()[0].set_requires_grad(false);
     EXPECT_THAT([&] { collect_tensors(half); },
                 ThrowsMessage<ConfigError>(HasSubstr("parameter weight is frozen, and cut over tp")));
