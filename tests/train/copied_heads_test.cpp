@@ -71,8 +71,11 @@ TEST(DividedBatches, MayBeUnevenAndSmallerThanTheRanks) {
 TEST(DividedCheckpoint, OfAnotherModelIsRefused) {
   const DecoderWorkspace workspace;
   workspace.train("gpt2", 2, "training.mesh.tp=2 training.max_steps=2 checkpoint.every=2");
-  const std::string resume = "training.mesh.tp=2 resume=" + workspace.path("gpt2/checkpoints/step-00000002");
-  EXPECT_THAT(workspace.refusal_of("llama", 2, resume + " model.config=" + workspace.path("llama.json")),
+  const std::string other = "training.mesh.tp=2 resume=" + workspace.path("gpt2/checkpoints/step-00000002") +
+                            " model.config=" + workspace.path("llama.json");
+  EXPECT_THAT(workspace.refusal_of("llama", 2, other), HasSubstr("model.config: "));
+  EXPECT_THAT(workspace.refusal_of("llama", 2,
+                                   other + " checkpoint.accept_changes=[model.config,training.max_steps]"),
               HasSubstr("it is a checkpoint of another model"));
 }
 
