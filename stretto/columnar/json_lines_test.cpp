@@ -11,6 +11,7 @@
 #include "stretto/base/message_support.h"
 #include "stretto/base/strings.h"
 #include "stretto/base/temp_folder.h"
+#include "stretto/columnar/saved_files.h"
 
 namespace stretto::columnar {
 namespace {
@@ -66,6 +67,20 @@ TEST(ColumnarFiles, AreRefusedWithAdviceWithoutTheLibrary) {
               has_all("a.parquet: a Parquet file,", reason, "scripts/setup.sh arrow", "read_parquet"));
   EXPECT_THAT(refusal_of(Format::arrow_stream),
               has_all("a.parquet: an Arrow file,", reason, "scripts/setup.sh arrow", "load_from_disk"));
+}
+
+TEST(SavedDataSets, NameTheirFilesInOrder) {
+  const auto files = saved_files(golden("saved"));
+  ASSERT_EQ(files.size(), 2u);
+  EXPECT_EQ(files[0], golden("saved/data-00000-of-00002.arrow"));
+  EXPECT_EQ(files[1], golden("saved/data-00001-of-00002.arrow"));
+  EXPECT_TRUE(saved_files(golden("")).empty());
+  const TempFolder folder;
+  for (const char* content : {"{}", "[]", R"({"_data_files": [{}]})"}) {
+    write_file_atomic(folder.path() / "state.json", content);
+    EXPECT_THAT([&] { saved_files(folder.path()); },
+                ThrowsMessage<DataError>(has_all("state.json: it names no files of data")));
+  }
 }
 
 class ArrowFiles : public testing::Test {

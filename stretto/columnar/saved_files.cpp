@@ -16,9 +16,10 @@ std::vector<std::filesystem::path> saved_files(const std::filesystem::path& fold
   }
   const std::filesystem::path state = folder / "state.json";
   if (!std::filesystem::exists(state)) return {};
+  const nlohmann::json content = read_json(state);
   std::vector<std::filesystem::path> files;
   try {
-    for (const auto& file : read_json(state).at("_data_files"))
+    for (const auto& file : content.at("_data_files"))
       files.push_back(folder / file.at("filename").get<std::string>());
   } catch (const nlohmann::json::exception&) {
     throw DataError("{}: it names no files of data (_data_files); save the data set again", state.string());
