@@ -143,11 +143,7 @@ void use_tokenizer(ScriptState& state, const Path& data) {
 
 void use_llama_model(ScriptState& state) {
   const std::string weights = given_name(state, "pretrained_weight", "pretrained_ckpt");
-  const int64_t layers = whole_value(state, "num_layers", -1, -1),
-                width = whole_value(state, "hidden_size", -1, -1);
-  for (const char* flag : {"num_layers", "hidden_size"})
-    if (whole_value(state, flag, -1, -1) == 0)
-      throw ConfigError("{}: expected a whole number from 1", state.text(flag));
+  const int64_t layers = count_value(state, "num_layers"), width = count_value(state, "hidden_size");
   if (!state.has(weights)) {
     require_flag(state, "model_path", "(a folder with a config.json, or the file)");
     const Path file = config_of(state, "model_path");
@@ -155,7 +151,7 @@ void use_llama_model(ScriptState& state) {
     return state.set_for("model_path", "model.config", quoted(file.string()));
   }
   for (const char* flag : {"num_layers", "hidden_size"}) {
-    if (whole_value(state, flag, -1, -1) > 0)
+    if (count_value(state, flag) > 0)
       throw ConfigError("{}: the weights of {} have their own sizes; remove one of them", state.text(flag),
                         state.text(weights));
   }

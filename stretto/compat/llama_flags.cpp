@@ -91,7 +91,7 @@ std::vector<Flag> ignored_llama_flags() {
       ignored("qkv_linear", true, projections),
       ignored("fuse_qkv", true, projections),
       ignored("separate_qkv", true, projections),
-      ignored("kv_replicator", false, projections),
+      ignored("kv_replicator", false, "ranks beyond the number of heads of keys and values share them"),
       ignored("num_microbatches", false, pipelines),
       ignored("fuse_microbatches", true, pipelines),
       ignored("deallocate_pipeline_outputs", true, pipelines),
@@ -137,6 +137,10 @@ int64_t whole_value(const ScriptState& state, const std::string& flag, int64_t u
   const auto number = parse_int(state.given.at(flag));
   if (number && *number >= least) return *number;
   throw ConfigError("{}: expected a whole number from {}", state.text(flag), least);
+}
+
+int64_t count_value(const ScriptState& state, const std::string& flag) {
+  return state.value(flag, "-1") == "-1" ? -1 : whole_value(state, flag, -1, 1);
 }
 
 void set_value(ScriptState& state, const std::string& flag, const std::string& setting,

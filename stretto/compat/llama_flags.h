@@ -18,6 +18,9 @@ std::string given_name(const ScriptState& state, const std::string& name, const 
 // The value of a flag as a whole number from `least`; `unset` if it is not given. Throws ConfigError.
 int64_t whole_value(const ScriptState& state, const std::string& flag, int64_t unset, int64_t least);
 
+// The value of a flag as a whole number from 1; -1 if it is not given, or is -1. Throws ConfigError.
+int64_t count_value(const ScriptState& state, const std::string& flag);
+
 // Sets a setting from a flag, or from the flag's default in the script, which errors then name like a given
 // flag.
 void set_value(ScriptState& state, const std::string& flag, const std::string& setting,

@@ -17,16 +17,9 @@ double number_value(const ScriptState& state, const std::string& flag, const std
   return *number;
 }
 
-// -1 stands for a flag that is not given.
-int64_t steps_value(const ScriptState& state, const std::string& flag) {
-  const int64_t steps = whole_value(state, flag, -1, -1);
-  if (steps == 0) throw ConfigError("{}: expected a number of steps from 1", state.text(flag));
-  return steps;
-}
-
 void use_length(ScriptState& state) {
-  const int64_t steps = steps_value(state, "max_steps"), epochs = steps_value(state, "num_train_epochs"),
-                part = steps_value(state, "steps_this_run");
+  const int64_t steps = count_value(state, "max_steps"), epochs = count_value(state, "num_train_epochs"),
+                part = count_value(state, "steps_this_run");
   if (steps < 0 && epochs < 0)
     throw ConfigError(
         "--max_steps is required, the step at which the run and its schedule end; or --num_train_epochs");
@@ -70,7 +63,7 @@ void require_cosine(const ScriptState& state, const std::string& flag) {
 
 int64_t warmup_steps(const ScriptState& state) {
   const int64_t warmup = whole_value(state, "warmup_steps", default_warmup, 0),
-                steps = whole_value(state, "max_steps", -1, -1);
+                steps = count_value(state, "max_steps");
   if (steps < 0 || warmup <= steps) return warmup;
   throw ConfigError("--warmup_steps {}{}: the warm-up is longer than {}; pass a smaller number", warmup,
                     state.has("warmup_steps") ? "" : " (the default)", state.text("max_steps"));
@@ -82,7 +75,7 @@ void use_cosine(ScriptState& state) {
     throw ConfigError("{}: it is above the learning rate, --lr {}", state.text("min_lr"),
                       state.value("lr", default_lr));
   const int64_t warmup = warmup_steps(state), constant = whole_value(state, "constant_steps", 0, 0),
-                steps = whole_value(state, "max_steps", -1, -1);
+                steps = count_value(state, "max_steps");
   if (steps > 0 && warmup + constant > steps)
     throw ConfigError("--constant_steps {}: with --warmup_steps {} it is more than {}", constant, warmup,
                       state.text("max_steps"));
@@ -167,6 +160,7 @@ LlamaPlan translate_llama_script(const std::vector<std::string>& arguments) {
   use_logs(state);
   use_llama_checkpoints(state);
   plan.loads_step = state.has("load_step");
+  state.recipe.set_flag("--output_dir " + state.plan.output_dir.string());
   plan.script = finish_plan(state);
   return plan;
 }

@@ -249,7 +249,7 @@ TEST_F(LlamaScript, ContradictingFlagsAreRefused) {
               has_all("--scheduler_type cosin: expected linear or cosine", "did you mean"));
   EXPECT_THAT(error({"--steps_this_run", "6000"}), has_all("--steps_this_run 6000:", "--max_steps 5000"));
   EXPECT_THAT(error({"--max_steps", "-1"}), HasSubstr("--max_steps is required"));
-  EXPECT_THAT(error({"--max_steps", "0"}), HasSubstr("--max_steps 0: expected a number of steps from 1"));
+  EXPECT_THAT(error({"--max_steps", "0"}), HasSubstr("--max_steps 0: expected a whole number from 1"));
   EXPECT_THAT(error({"--batch_size", "4", "--train_batch_size", "8"}),
               has_all("--train_batch_size 8: --batch_size 4 is given too"));
   EXPECT_THAT(error({"--use_zero_1", "--use_zero1_optimizer", "0"}), HasSubstr("--use_zero1_optimizer 0:"));

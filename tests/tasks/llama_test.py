@@ -170,6 +170,8 @@ def check_mistakes(stretto):
             (["--data_dir", "absent"], "--data_dir absent: data.train: absent does not exist"),
             (["--data_dir", "llama"], "llama: no token corpus"),
             (["--max_step", 3], "--max_step is not a known flag of this script; did you mean \"max_steps\"?"),
+            (["--output_dir", "llama"], "--output_dir llama: output: llama is a model folder"),
+            (["--num_layers", -5], "--num_layers -5: expected a whole number from 1"),
             (["--train_batch_size", 0], "--train_batch_size 0: training.batch_size: "),
             (["--precision", "bf61"], "--precision bf61: training.precision: "),
             (["--lr", "-1"], "--lr -1: "),
