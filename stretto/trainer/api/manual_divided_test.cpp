@@ -81,7 +81,6 @@ TEST_F(ManualDividedTest, TakesTheStepsOfWholeLayers) {
   recipe_.checkpoint.monitor = std::nullopt;
   recipe_.track.log_every = 1;
   recipe_.training.max_grad_norm = 0.5;
-  recipe_.training.batch_size = 1;  // several micro-batches per step
   // Only the last micro-batch of a rank sees the step of "inner" in the loss of "outer".
   const Found by_one = train(1, "by-1"), by_two = train(2, "by-2");
   ASSERT_EQ(by_one.records.size(), 21U);
