@@ -261,7 +261,7 @@ void plan(const arguments::PlanArguments& arguments) {
   const nlohmann::ordered_json report = {{"ranks", job.ranks},
                                          {"hosts", job.hosts()},
                                          {"cores_per_host", rates.cores},
-                                         {"batch", describe_batch(batch)},
+                                         {"batch", describe_batch(batch, job.tp)},
                                          {"trainable_parameters", measured.parameters},
                                          {"measured_step_seconds", measured.step_seconds},
                                          {"other_bytes_per_rank", measured.other_bytes},
