@@ -95,7 +95,7 @@ void add_llama_script(Mistakes& all) {
   add("no length", {"--max_steps", "-1"});
   add("an unknown flag", {"--max_step", "3"});
   add("a model of another family", {"--model_path", "gpt2.json"});
-  add("no config.json", {"--model_path", "none"});
+  add("no config.json", {"--model_path", "absent"});
   add("weights of other sizes", {"--pretrained_weight", "wide.json"});
   add("sizes for given weights", {"--pretrained_weight", "wide.json", "--num_layers", "2"});
   add("a task without records", {"--task", "open_qa"});
