@@ -202,7 +202,7 @@ def check_door(stretto):
                            (["--block_size", "1"], "--block_size 1: data.max_length"), (["--streaming", "maybe"], "--streaming"),
                            (["--validation_split_percentage", "100"], "--validation_split_percentage 100: expected a number")):
         stretto.require_error(message, *given, "refused", *flags)
-    for flags, line in ((["--tp", 2], "mesh       dp 1 x tp 2"), (["--strategy", "fsdp"], "sharing    2 ranks of this host hold one copy of the parameters")):
+    for flags, line in ((["--tp", 2, "--per_device_train_batch_size", 16], "mesh       dp 1 x tp 2"), (["--strategy", "fsdp"], "sharing    2 ranks of this host hold one copy of the parameters")):
         stretto.run(*given, "door-ranks", *flags, "--overwrite_output_dir")
         found = stretto.json("door-ranks/eval_results.json")["eval_loss"]
         require(math.isclose(found, results["eval_loss"], rel_tol=1e-3), f"{flags}: a loss of {found}, else {results['eval_loss']}")
