@@ -226,6 +226,7 @@ TEST_F(CorporaProgram, ParquetAndArrowFilesAreReadAsJsonLines) {
   refused("rows.parquet", "--column label", HasSubstr("rows.parquet:1: \"label\" is 1; expected a text"));
   refused("rows.arrow", "--column tokens", HasSubstr("rows.arrow:1: \"tokens\" is a list; expected a text"));
   refused("", "", HasSubstr("a folder without a state.json"));
+  make_folders(path("dict"));
   write("dict/dataset_dict.json", "{}");
   EXPECT_THAT(shell(fmt::format("{} data tokenize {} --tokenizer {}/roberta -o {}", STRETTO_PROGRAM,
                                 path("dict").string(), GOLDEN_TOKENIZERS, path("corpus").string()))
