@@ -274,9 +274,10 @@ TEST_F(LlamaScript, OtherModelsAndDataAreRefused) {
   write("gpt2/config.json", R"({"model_type": "gpt2"})");
   EXPECT_THAT(error({"--model_path", path("gpt2")}), has_all("--model_path", "is \"gpt2\"; expected llama"));
   EXPECT_THAT(error({"--model_path", path("none")}), has_all("--model_path", "none", "does not exist"));
-  write("wide/config.json", R"({"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4})");
+  write("wide/config.json",
+        R"({"model_type": "llama", "vocab_size": 100, "hidden_size": 64, "num_attention_heads": 4})");
   EXPECT_THAT(error({"--pretrained_weight", path("wide")}),
-              has_all("--pretrained_weight", "is 32 in that of --model_path"));
+              has_all("--pretrained_weight", "hidden_size is 64", "but 32 in that of --model_path"));
   EXPECT_THAT(error({"--pretrained_weight", path("wide"), "--num_layers", "2"}),
               HasSubstr("--num_layers 2:"));
   write("arrow/state.json", "{}");
