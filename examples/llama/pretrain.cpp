@@ -8,6 +8,7 @@
 
 #include "stretto/data/block_dataset.h"
 #include "stretto/model_config/heads.h"
+#include "stretto/strategy/batch_plan.h"
 #include "stretto/token_corpus/blocks.h"
 
 namespace {
