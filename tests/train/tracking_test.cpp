@@ -159,7 +159,7 @@ TEST_F(Tracking, MistakesAreReportedBeforeTheStart) {
     return result.err;
   };
   EXPECT_THAT(message("track.trackers=[wandb]"),
-              HasSubstr("\"wandb\" is not one of jsonl, csv, tensorboard, mlflow"));
+              HasSubstr("\"wandb\" is not one of jsonl, csv, tensorboard, results, mlflow"));
   EXPECT_THAT(message("track.trackers=[mlflow]"), HasSubstr("mlflow needs the URL of a server"));
   EXPECT_THAT(message("track.logging_dir=http://localhost:5000"), HasSubstr("track.trackers has no mlflow"));
   EXPECT_THAT(message("track.histograms=10m"),
