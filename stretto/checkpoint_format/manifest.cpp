@@ -272,8 +272,9 @@ std::string to_text(const Manifest& manifest) {
                               {"header_bytes", file.header_length},
                               {"header_xxh3", to_hex(file.header_checksum)}};
   }
-  content["tensors"] = ordered_json::object();
-  for (const auto& [name, entry] : manifest.tensors) content["tensors"][name] = to_json(entry);
+  ordered_json::object_t tensors;  // operator[] would compare each name with all earlier ones
+  for (const auto& [name, entry] : manifest.tensors) tensors.push_back({name, to_json(entry)});
+  content["tensors"] = std::move(tensors);
   content["scalars"] = manifest.scalars;
   std::string text = content.dump();
   text.pop_back();  // the closing brace comes after the checksum

@@ -99,15 +99,18 @@ SafetensorsHeader parse_safetensors_header(std::string_view content, const std::
 
 std::string safetensors_header(const std::vector<SafetensorsTensor>& tensors,
                                const std::map<std::string, std::string>& metadata) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  if (!metadata.empty()) json["__metadata__"] = metadata;
+  using nlohmann::ordered_json;
+  ordered_json::object_t entries;  // operator[] would compare each name with all earlier ones
+  if (!metadata.empty()) entries.push_back({"__metadata__", metadata});
   int64_t offset = 0;
   for (const SafetensorsTensor& tensor : tensors) {
     const int64_t end = offset + tensor.bytes;
-    json[tensor.name] = {{"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+    const ordered_json entry = {
+        {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+    entries.push_back({tensor.name, entry});
     offset = end;
   }
-  std::string text = json.dump();
+  std::string text = ordered_json(std::move(entries)).dump();
   text.append((8 - text.size() % 8) % 8, ' ');
   const uint64_t length = text.size();
   return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
