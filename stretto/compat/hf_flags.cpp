@@ -48,7 +48,7 @@ void use_config(ScriptState& state, const std::string& value) {
   const auto place = [](const std::string& given) {
     return std::filesystem::absolute(config_file(given)).lexically_normal();
   };
-  if (place(value) == place(model)) return;
+  if (place(value) == place(model) || !state.has("do_train")) return;  // a trained model has its own
   throw ConfigError(
       "--config_name {}: the weights of --model_name_or_path {} cannot have the configuration of another model; remove this, or change the config.json of that model",
       value, model);
