@@ -163,7 +163,7 @@ void MeshConfig::fields(settings::Fields& field) {
         at_least(1).at_most(max_count));
   for (const auto& [name, size, what] :
        {std::tuple("pp", &pp, "stages of a pipeline"), {"cp", &cp, "ranks that divide each sequence"}})
-    field(name, *size, fmt::format("{}; only 1 so far", what), at_least(1).at_most(1));
+    field(name, *size, what, at_least(1).at_most(1));
 }
 
 std::optional<int64_t> MeshConfig::data_ranks() const { return dp == "auto" ? std::nullopt : parse_int(dp); }

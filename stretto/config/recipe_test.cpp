@@ -65,6 +65,8 @@ TEST(Recipe, OverridesAreCheckedLikeTheFile) {
   const std::string yaml = "task: text-classification\n";
   refuses(yaml, {"optimizer.lr=abc"}, "--set optimizer.lr=abc: optimizer.lr: \"abc\"");
   refuses(yaml, {"training.epochs=0"}, "--set training.epochs=0: training.epochs: 0");
+  refuses(yaml, {"training.mesh.pp=2"}, "--set training.mesh.pp=2: training.mesh.pp: 2 is out of range",
+          "it must be 1 (the only value so far)");
   refuses(yaml, {"optimiser.lr=1"}, "--set optimiser.lr=1: optimiser", "\"optimizer\"?");
   refuses(yaml, {"optimizer.lrr=null"}, "--set optimizer.lrr=null: optimizer.lrr", "\"lr\"?");
   refuses(yaml, {"optimizer=AdamW"}, "--set optimizer=AdamW: optimizer");

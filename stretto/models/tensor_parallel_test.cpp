@@ -189,6 +189,10 @@ TEST(DividedModel, ModelsThatCannotBeDividedAreRefused) {
     EXPECT_THAT([&] { make_model(heads::causal_language_model, three); },
                 ThrowsMessage<ConfigError>(HasSubstr(
                     "tp must divide the first number, and divide the second or be a multiple of it")));
+    three.update({{"num_attention_heads", 4}, {"num_key_value_heads", 1}});
+    EXPECT_THAT(
+        [&] { make_model(heads::causal_language_model, three); },
+        ThrowsMessage<ConfigError>(HasSubstr("4 attention heads, and its 1 head of keys and values")));
     EXPECT_THAT(
         [&] { make_model(heads::token_classification, stretto::config_of("sequence_tagger/gru")); },
         ThrowsMessage<ConfigError>(HasSubstr(

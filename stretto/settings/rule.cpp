@@ -66,7 +66,10 @@ std::string Rule::range_text() const {
   const bool has_lowest = std::isfinite(lowest);
   const bool has_highest = std::isfinite(highest);
   const bool closed = !lowest_excluded && !highest_excluded;
-  if (has_lowest && has_highest && closed) return fmt::format("from {} to {}", lowest, highest);
+  if (has_lowest && has_highest && closed) {
+    return lowest == highest ? fmt::format("{} (the only value so far)", lowest)
+                             : fmt::format("from {} to {}", lowest, highest);
+  }
   const std::string from =
       has_lowest ? fmt::format("{} {}", lowest_excluded ? "above" : "at least", lowest) : "";
   const std::string to =
