@@ -88,8 +88,9 @@ void Model::synchronise_buffers() {
 std::string Model::describe(const std::string& compute) const {
   const std::string title = fmt::format("model {}", number_);
   if (engine_) return parallel::describe(engine_->facts(), title, compute);
-  return fmt::format("{:<11}no trainable parameters; {} frozen tensors, {} buffers", title,
-                     frozen_.frozen.size(), frozen_.buffers.size());
+  return fmt::format("{:<11}no trainable parameters; {}, {}", title,
+                     counted(static_cast<int64_t>(frozen_.frozen.size()), "frozen tensor"),
+                     counted(static_cast<int64_t>(frozen_.buffers.size()), "buffer"));
 }
 
 void Model::abort_backward() {

@@ -10,12 +10,16 @@ std::string describe(const EngineFacts& facts, const std::string& title, const s
   const char* master = master_dtype(facts.precision) == at::kDouble ? "fp64" : "fp32";
   const EngineMemory& bytes = facts.memory;
   const auto human = [](int64_t count) { return human_bytes(static_cast<double>(count)); };
+  const auto number_of = [](size_t count, const char* noun) {
+    return counted(static_cast<int64_t>(count), noun);
+  };
   return fmt::format(
-      "{:<11}{} trainable parameters in {} units, {} gradient bucket{}; {} frozen tensors, {} buffers\n"
+      "{:<11}{} in {}, {}; {}, {}\n"
       "types      compute {} | master {} | gradient {} | reduce {}\n"
       "memory     {} per rank: master {}, gradients {}{}{}{}; plus activations{}",
-      title, facts.trainable_elements, facts.units.size(), facts.buckets, facts.buckets == 1 ? "" : "s",
-      facts.tensors.frozen.size(), facts.tensors.buffers.size(), compute, master, master, master,
+      title, counted(facts.trainable_elements, "trainable parameter"), number_of(facts.units.size(), "unit"),
+      number_of(facts.buckets, "gradient bucket"), number_of(facts.tensors.frozen.size(), "frozen tensor"),
+      number_of(facts.tensors.buffers.size(), "buffer"), compute, master, master, master,
       human(bytes.total()), human(bytes.master), human(bytes.gradients),
       bytes.compute > 0 ? ", compute copy " + human(bytes.compute) : "",
       facts.optimizer.empty() ? "; the optimizer's state"

@@ -110,7 +110,7 @@ STRETTO_TILES void multiply_tiles(const PairProduct& product, const Left& left, 
       _tile_dpbf16ps(3, 4, 5);
     }
   }
-  if (p < product.k) {
+  if (p < product.k) {  // the same by smaller tiles: instructions name tiles by literals
     const uint32_t* const rows = b + p * product.b_row;
     _tile_loadd(6, left.memory + p, 4 * left.stride);
     _tile_loadd(7, rows, b_bytes);
