@@ -73,7 +73,7 @@ lite::Session::Session(const LiteOptions& options)
       agreement(mesh),
       loop(mesh, agreement, job.device),
       loss_scale(settings.precision == Precision::fp16 ? std::optional(options.loss_scale) : std::nullopt),
-      random(mesh.world().rank(), mesh.world().size()) {}
+      random(mesh.world().rank(), mesh.world().size(), job.device) {}
 
 Lite::Lite(const LiteOptions& options) : session_(std::make_unique<lite::Session>(options)) {
   log::set_rank(global_rank(), /*prints_info=*/is_global_zero());

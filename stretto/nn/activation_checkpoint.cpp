@@ -1,6 +1,7 @@
 #include "stretto/nn/activation_checkpoint.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/custom_class.h>
@@ -16,8 +17,26 @@ using torch::autograd::variable_list;
 struct RecomputedRegion : torch::CustomClassHolder {
   std::function<Tensor(const Carry&)> forward;
   std::vector<Tensor> parameters;
-  Tensor random_state;
+  std::vector<at::Generator> generators;
+  std::vector<Tensor> random_states;  // of the generators, before the first forward
 };
+
+// The generators that torch's layers draw from: the CPU's, and that of the carry's GPU.
+std::vector<at::Generator> generators_of(const Carry& carry) {
+  std::vector<at::Generator> generators = {at::detail::getDefaultCPUGenerator()};
+  for (const Tensor& x : carry) {
+    if (!x.is_cuda()) continue;
+    generators.push_back(at::globalContext().defaultGenerator(x.device()));
+    break;
+  }
+  return generators;
+}
+
+std::vector<Tensor> states_of(const std::vector<at::Generator>& generators) {
+  std::vector<Tensor> states;
+  for (const at::Generator& generator : generators) states.push_back(generator.get_state());
+  return states;
+}
 
 thread_local bool inside_region = false;
 
@@ -33,20 +52,24 @@ struct InsideRegion {
   ~InsideRegion() { inside_region = false; }
 };
 
-// Sets the CPU generator to `state` for a scope.
+// Sets the generators to the states of the first forward for a scope.
 class RandomState {
  public:
-  explicit RandomState(const Tensor& state) : generator_(at::detail::getDefaultCPUGenerator()) {
-    before_ = generator_.get_state();
-    generator_.set_state(state);
+  explicit RandomState(const RecomputedRegion& region)
+      : generators_(region.generators), before_(states_of(generators_)) {
+    set(region.random_states);
   }
   RandomState(const RandomState&) = delete;
   RandomState& operator=(const RandomState&) = delete;
-  ~RandomState() { generator_.set_state(before_); }
+  ~RandomState() { set(before_); }
 
  private:
-  at::Generator generator_;
-  Tensor before_;
+  void set(const std::vector<Tensor>& states) {
+    for (size_t i = 0; i < generators_.size(); ++i) generators_[i].set_state(states[i]);
+  }
+
+  std::vector<at::Generator> generators_;
+  std::vector<Tensor> before_;
 };
 
 struct ActivationCheckpointFunction : torch::autograd::Function<ActivationCheckpointFunction> {
@@ -55,7 +78,8 @@ struct ActivationCheckpointFunction : torch::autograd::Function<ActivationCheckp
                         c10::intrusive_ptr<RecomputedRegion> region) {
     context->save_for_backward(carry.vec());
     const InsideRegion inside;
-    region->random_state = at::detail::getDefaultCPUGenerator().get_state();
+    region->generators = generators_of(carry.vec());
+    region->random_states = states_of(region->generators);
     Tensor y = region->forward(carry.vec());
     context->saved_data["region"] = c10::IValue::make_capsule(std::move(region));
     return y;
@@ -71,7 +95,7 @@ struct ActivationCheckpointFunction : torch::autograd::Function<ActivationCheckp
     {
       const InsideRegion inside;
       const at::AutoGradMode with_grad(true);
-      const RandomState random(region.random_state);
+      const RandomState random(region);
       y = region.forward(carry);
     }
     torch::autograd::backward({y}, {outputs[0]});

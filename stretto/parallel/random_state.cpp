@@ -29,7 +29,10 @@ bool is_layer_with_dropout(const torch::nn::Module& module) {
   return (... || drops(dynamic_cast<const Layers*>(&module)));
 }
 
-std::string entry_name(int rank) { return fmt::format("random.{}", rank); }
+constexpr const char* cpu_entry = "random";
+constexpr const char* gpu_entry = "random.cuda";
+
+std::string entry_name(const std::string& name, int rank) { return fmt::format("{}.{}", name, rank); }
 
 }  // namespace
 
@@ -69,19 +72,36 @@ void RandomState::add_state(State& state) {
   const std::string own = random_state();
   bytes_ = at::empty({static_cast<int64_t>(own.size())}, at::kByte);
   std::memcpy(bytes_.mutable_data_ptr(), own.data(), own.size());
+  add_entries(state, cpu_entry, bytes_, /*saves=*/true);
+  of_gpu_ = at::zeros({2}, at::kLong);
+  if (device_.is_cuda()) {
+    const at::Generator& generator = at::globalContext().defaultGenerator(device_);
+    of_gpu_[0] = static_cast<int64_t>(generator.current_seed());
+    of_gpu_[1] = static_cast<int64_t>(generator.get_offset());
+  }
+  add_entries(state, gpu_entry, of_gpu_, device_.is_cuda());
+}
+
+// `saves`: whether a table that is being saved gets the entries. One that is being filled has those that were
+// saved.
+void RandomState::add_entries(State& state, const std::string& name, const Tensor& values, bool saves) const {
   const auto is_listed = [&](int rank) {
-    return state.stored ? state.stored->contains(entry_name(rank)) : rank < ranks_;
+    return state.stored ? state.stored->contains(entry_name(name, rank)) : saves && rank < ranks_;
   };
   for (int rank = 0; is_listed(rank); ++rank) {
-    Entry entry = whole_entry(entry_name(rank), bytes_.sizes().vec(), bytes_);
+    Entry entry = whole_entry(entry_name(name, rank), values.sizes().vec(), values);
     if (rank != rank_) entry.pieces.clear();
     state.tensors.push_back(std::move(entry));
   }
 }
 
 void RandomState::resume(const State& state) const {
-  if (!state.stored->contains(entry_name(rank_))) return;
-  set_random_state({static_cast<const char*>(bytes_.const_data_ptr()), bytes_.nbytes()});
+  if (state.stored->contains(entry_name(cpu_entry, rank_)))
+    set_random_state({static_cast<const char*>(bytes_.const_data_ptr()), bytes_.nbytes()});
+  if (!device_.is_cuda() || !state.stored->contains(entry_name(gpu_entry, rank_))) return;
+  at::Generator generator = at::globalContext().defaultGenerator(device_);
+  generator.set_current_seed(static_cast<uint64_t>(of_gpu_[0].item<int64_t>()));
+  generator.set_offset(static_cast<uint64_t>(of_gpu_[1].item<int64_t>()));
 }
 
 }  // namespace stretto::parallel

@@ -136,7 +136,7 @@ Session::Session(const SessionParts& parts, OptimizerPlan plan, const TensorSour
       loss_scale(recipe.training.precision == Precision::fp16
                      ? std::optional<LossScaleOptions>(recipe.loss_scale)
                      : std::nullopt),
-      random(mesh.world().rank(), mesh.world().size()),
+      random(mesh.world().rank(), mesh.world().size(), device),
       logged(mesh),
       step_log(recipe, mesh, parts.trackers),
       evaluator(*this, parts.validation, parts.other_sets),
