@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "stretto/base/clock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
+#include "stretto/base/log.h"
 #include "stretto/base/registry.h"
 #include "stretto/base/strings.h"
 #include "stretto/comm/backends.h"
@@ -133,7 +135,15 @@ Group::Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int
   }
 }
 
-Group::~Group() = default;
+// NCCL ends its threads in shutdown(), which waits for the other ranks: not while an exception ends this one.
+Group::~Group() {
+  if (backend_name_ != "nccl" || !backend_ || std::uncaught_exceptions() > 0) return;
+  try {
+    backend_->c10d->shutdown();
+  } catch (const std::exception& error) {
+    log::warning("group {}: {}", options_.name, first_line(error.what()));
+  }
+}
 
 Allocator Group::allocator() const {
   return backend_->shared && size_ > 1 ? backend_->shared->allocator() : plain_memory();
