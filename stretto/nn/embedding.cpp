@@ -1,6 +1,7 @@
 #include "stretto/kernels/embedding.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <torch/custom_class.h>
 
@@ -30,6 +31,17 @@ c10::intrusive_ptr<RowHooks> hooks_of(const AutogradContext& context) {
   return c10::static_intrusive_pointer_cast<RowHooks>(context.saved_data.at("hooks").toCapsule());
 }
 
+// sums[ids[t]] += grad[t]. On GPUs index_add_ adds in an order that differs between runs; index_put_ sorts.
+void add_to_rows(Tensor sums, const Tensor& ids, const Tensor& grad) {
+  if (sums.is_cuda()) {
+    c10::List<std::optional<Tensor>> rows;
+    rows.push_back(ids);
+    sums.index_put_(rows, grad, /*accumulate=*/true);
+  } else {
+    sums.index_add_(0, ids, grad);
+  }
+}
+
 // The sum of lookups in several tables: `parts` are ids and table of each lookup. `fast`: use stretto's
 // kernels.
 struct RowSumFunction : torch::autograd::Function<RowSumFunction> {
@@ -57,7 +69,7 @@ struct RowSumFunction : torch::autograd::Function<RowSumFunction> {
       if (fast) {
         kernels::add_rows(grad, ids, sum.sum());
       } else {
-        Tensor(sum.sum()).index_add_(0, ids, grad.to(sum_type));
+        add_to_rows(sum.sum(), ids, grad.to(sum_type));
       }
       result[i + 1] = sum.result();
       if (RowObserver* observer = hooks->observer(i / 2)) observer->got_gradient(ids);
