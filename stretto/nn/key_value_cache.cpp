@@ -64,11 +64,12 @@ CachedKeys KeyValueCache::append(uint64_t layer, const Tensor& keys, const Tenso
     const int64_t larger = std::max({needed, 2 * capacity, least_capacity});
     held = {grown(held.keys, keys, larger), grown(held.values, values, larger)};
   }
+  // The first layer of a pass moves the indices to the device.
   const auto device = keys.device();
-  const Tensor where = written_.to(device);
-  held.keys.index_copy_(0, where, keys.slice(0, 0, count));
-  held.values.index_copy_(0, where, values.slice(0, 0, count));
-  return {held.keys, held.values, rows_.to(device), bounds_.to(device)};
+  written_ = written_.to(device), rows_ = rows_.to(device), bounds_ = bounds_.to(device);
+  held.keys.index_copy_(0, written_, keys.slice(0, 0, count));
+  held.values.index_copy_(0, written_, values.slice(0, 0, count));
+  return {held.keys, held.values, rows_, bounds_};
 }
 
 }  // namespace stretto::nn
