@@ -51,6 +51,12 @@ at::Device choose_device(const std::string& wanted, const std::string& setting, 
   return at::kCPU;
 }
 
+at::Device choose_own_device(const std::string& wanted, const std::string& setting) {
+  const at::Device device = choose_device(wanted, setting, {}, gpus_of_host());
+  make_current(device);
+  return device;
+}
+
 Job join_job(const std::string& device, const std::string& setting, const std::string& backend,
              const std::string& backend_setting) {
   Job job = {cluster::read_rank_info(), at::Device(at::kCPU), nullptr};

@@ -28,6 +28,10 @@ std::shared_ptr<StoreHandle> connect_store(const cluster::RankInfo& info, std::c
 at::Device choose_device(const std::string& wanted, const std::string& setting, const cluster::RankInfo& info,
                          int gpus);
 
+// The device of a process that is not a rank of a job; a GPU, the first one, becomes this thread's current
+// device. `wanted` and errors as for choose_device.
+at::Device choose_own_device(const std::string& wanted, const std::string& setting);
+
 // The back end of a job's group on `device`. `wanted` is the value of `setting`: "auto" or a back end. Throws
 // ConfigError, which begins with `setting`, for one that does not work on GPUs.
 std::string choose_backend(const std::string& wanted, const std::string& setting, at::Device device,

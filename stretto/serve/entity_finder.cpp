@@ -163,7 +163,7 @@ std::vector<std::vector<TaggedToken>> EntityFinder::tag(std::span<const Pipeline
   for (const PipelineInput& input : inputs) samples.push_back(sample_of(input));
   const Batch batch = batch_of(samples);
   if (batch.count == 0) return all;
-  const Tensor logits = served_.model->forward(batch, {}).to(at::kDouble);
+  const Tensor logits = served_.logits(batch);
   const Tensor best = labeller_.best_tags(logits, batch).contiguous();
   const Tensor scores = (raw ? logits : labeller_.probabilities(logits, batch)).contiguous();
   const int64_t width = scores.size(1);

@@ -37,9 +37,10 @@ class Pipeline {
 // How a pipeline computes, and what its records contain.
 struct PipelineOptions {
   at::ScalarType dtype = at::kFloat;
+  at::Device device = at::kCPU;
   bool allow_nonfinite = false;  // load weights that contain NaN or infinity
-  // Compute matmuls by the fastest library (parallel/matmul_libraries.h), measured once per processor and
-  // cached in the user's cache folder. Affects the whole process.
+  // On CPU, compute matmuls by the fastest library (parallel/matmul_libraries.h), measured once per processor
+  // and cached in the user's cache folder. Affects the whole process.
   bool choose_matmul_libraries = false;
   // The ranks that load the model together and compute matmuls by the same libraries; null: this process.
   Group* group = nullptr;
@@ -96,8 +97,8 @@ std::unique_ptr<Pipeline> load_pipeline(const std::filesystem::path& folder,
 
 // Creates a generator of texts with the language model of a folder; `options` are not those of its
 // generation_config.json, unless read_generation_config() has read them. Of `loading`, dtype,
-// allow_nonfinite, choose_matmul_libraries and group apply. Throws ConfigError for a model of another kind
-// and for options out of range, DataError if weights are missing or not finite.
+// device, allow_nonfinite, choose_matmul_libraries and group apply. Throws ConfigError for a model of another
+// kind and for options out of range, DataError if weights are missing or not finite.
 //
 //   auto generator = load_text_generator("runs/lm/model", {.on_text = print});
 //   generator->add("Once upon");

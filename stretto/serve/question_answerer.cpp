@@ -114,7 +114,7 @@ void QuestionAnswerer::score(std::span<Window> windows, std::span<const Pipeline
   for (const Window& window : windows)
     sequences.push_back({window.encoding.ids, window.encoding.type_ids, std::ssize(sequences)});
   const Batch batch = data::pack_sequences(sequences, served_.pad_to_multiple_of);
-  const Tensor logits = served_.model->forward(batch, {}).to(at::kDouble).contiguous();
+  const Tensor logits = served_.logits(batch);
   int64_t row = 0;
   for (Window& window : windows) {
     const auto length = static_cast<int64_t>(window.encoding.size());

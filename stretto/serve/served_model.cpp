@@ -24,6 +24,7 @@ ServedModel::ServedModel(const std::filesystem::path& path, const std::string& h
     : folder(path.string()),
       config(read_config_json(path / "config.json")),
       tokenizer(text::Tokenizer::load(path)),
+      device(options.device),
       model(make_text_model(models, head, config, (path / "config.json").string())),
       allow_nonfinite(options.allow_nonfinite),
       pad_to_multiple_of(options.dtype == at::kBFloat16 ? 64 : 1) {
@@ -33,7 +34,7 @@ ServedModel::ServedModel(const std::filesystem::path& path, const std::string& h
     throw DataError("{}: the weights lack {}; fine-tune a model first (stretto train)", folder,
                     fmt::join(report.missing, ", "));
   }
-  model->to(options.dtype);
+  model->to(options.device, options.dtype);
   model->eval();
   const std::string nonfinite = allow_nonfinite ? "" : first_nonfinite(weights_of(*model));
   if (!nonfinite.empty()) {
@@ -41,11 +42,15 @@ ServedModel::ServedModel(const std::filesystem::path& path, const std::string& h
         "{}: {} holds NaN or infinity, so predictions would be meaningless; train the model again, or load it anyway with {}",
         folder, nonfinite, options.names("allow_nonfinite"));
   }
-  if (!options.choose_matmul_libraries) return;
+  if (!options.choose_matmul_libraries || !device.is_cpu()) return;
   const parallel::MatmulOptions matmuls = {
       .dtype = options.dtype, .cache = user_cache_folder(), .few_rows = head == heads::causal_language_model};
   options.group != nullptr ? parallel::MatmulLibraries(*model, matmuls, *options.group)
                            : parallel::MatmulLibraries(*model, matmuls);
+}
+
+Tensor ServedModel::logits(const Batch& batch) const {
+  return model->forward(batch.to(device), {}).to(at::kCPU, at::kDouble).contiguous();
 }
 
 void ServedModel::require_finite(const Tensor& logits, const std::string& text) const {

@@ -55,7 +55,7 @@ Tensor TextClassifier::logits_of(std::span<const text::Encoding> encodings) cons
   std::vector<data::TokenSequence> sequences;
   for (const text::Encoding& encoding : encodings)
     sequences.push_back({encoding.ids, encoding.type_ids, std::ssize(sequences)});
-  return served_->model->forward(data::pack_sequences(sequences, served_->pad_to_multiple_of), {});
+  return served_->logits(data::pack_sequences(sequences, served_->pad_to_multiple_of));
 }
 
 std::vector<nlohmann::ordered_json> TextClassifier::predict(std::span<const PipelineInput> inputs,
@@ -64,7 +64,7 @@ std::vector<nlohmann::ordered_json> TextClassifier::predict(std::span<const Pipe
     throw ConfigError("output: \"{}\" is not one of label, scores, logits, pipeline", output);
   std::vector<text::Encoding> encodings;
   for (const PipelineInput& input : inputs) encodings.push_back(encode(input, true));
-  const Tensor rows = logits_of(encodings).to(at::kDouble).contiguous();
+  const Tensor rows = logits_of(encodings);
   std::vector<nlohmann::ordered_json> records;
   for (size_t i = 0; i < inputs.size(); ++i) {
     records.push_back(record(inputs[i], rows[static_cast<int64_t>(i)], output));

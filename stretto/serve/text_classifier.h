@@ -28,7 +28,7 @@ class TextClassifier : public Pipeline {
                           const ModelRegistry& models = bundled_models());
   ~TextClassifier() override;
 
-  // Logits [inputs, labels]. Texts longer than the model's max_length are truncated.
+  // Logits [inputs, labels], on CPU in fp64. Texts longer than the model's max_length are truncated.
   Tensor logits(std::span<const PipelineInput> inputs) const;
 
   // `output`: label (the best class and its probability; with top_k the best ones as `classes`; multi-label

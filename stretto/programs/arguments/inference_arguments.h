@@ -7,6 +7,7 @@
 
 #include "stretto/base/enum_names.h"
 #include "stretto/base/precision.h"
+#include "stretto/config/choices.h"
 #include "stretto/programs/arguments/checks.h"
 #include "stretto/programs/arguments/input_arguments.h"
 
@@ -18,6 +19,7 @@ struct InferenceArguments : InputArguments {
 
   std::filesystem::path model;
   std::string precision = "fp32";
+  std::string device = "auto";
   int64_t batch_size;
   bool allow_nonfinite = false;
 };
@@ -34,6 +36,10 @@ inline void add_inference_options(CLI::App& verb, InferenceArguments& arguments,
                                   const char* help_of_batch_size) {
   verb.add_option("--precision", arguments.precision, "Data type of the computation")
       ->check(CLI::IsMember(enum_names<Precision>()))
+      ->type_name("NAME")
+      ->capture_default_str();
+  verb.add_option("--device", arguments.device, "auto: a GPU per rank if there are as many, else the CPU")
+      ->check(CLI::IsMember(enum_names<DeviceChoice>()))
       ->type_name("NAME")
       ->capture_default_str();
   verb.add_option("--batch-size", arguments.batch_size, help_of_batch_size)

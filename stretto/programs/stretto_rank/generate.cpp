@@ -114,7 +114,8 @@ void read_prompts(const TextSource& source, const TextGenerator& generator,
 // Continues the texts of `source` one after the other, and prints tokens as they arrive.
 void generate_here(const arguments::GenerateArguments& arguments, const TextSource& source,
                    const std::filesystem::path& model, TextGeneratorOptions options,
-                   const PipelineOptions& loading) {
+                   PipelineOptions loading) {
+  loading.device = comm::choose_own_device(arguments.device, "--device");
   note_chat_template(model);
   end_output_on_signals(arguments.json);
   TextOutput output(arguments.json);
@@ -137,10 +138,11 @@ void generate_here(const arguments::GenerateArguments& arguments, const TextSour
 void generate_on_ranks(const arguments::GenerateArguments& arguments, const TextSource& source,
                        const std::filesystem::path& model, TextGeneratorOptions options,
                        PipelineOptions loading) {
-  const comm::Job job = comm::join_job("cpu", "generate");
+  const comm::Job job = comm::join_job(arguments.device, "--device");
   log::set_rank(job.info.rank, /*prints_info=*/job.info.rank == 0);
   note_chat_template(model);
   loading.group = job.group.get();
+  loading.device = job.device;
   TextOutput output(arguments.json);
   std::vector<std::vector<GeneratedText>>* results = nullptr;
   options.on_text = [&](int64_t, const std::string&, const auto& found) { results->push_back(found); };

@@ -5,6 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
+#include "stretto/comm/job.h"
 #include "stretto/programs/arguments/standard_output.h"
 #include "stretto/programs/stretto_rank/text_source.h"
 #include "stretto/programs/stretto_rank/verbs.h"
@@ -107,6 +108,7 @@ void predict(const arguments::PredictArguments& arguments) {
   check_options(model, arguments);
   const TextSource source(arguments, flag_names);
   PipelineOptions options = {.dtype = compute_dtype(parse_precision(arguments.precision)),
+                             .device = comm::choose_own_device(arguments.device, "--device"),
                              .allow_nonfinite = arguments.allow_nonfinite,
                              .choose_matmul_libraries = true,
                              .top_k = top_k_of(arguments.top_k),
