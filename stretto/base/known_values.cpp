@@ -41,7 +41,9 @@ constexpr std::array known_table = {
                [](double value) { return fmt::format("slowest rank {:.2f} x mean", value); },
                KnownValue::others, false},
     KnownValue{"memory_mib", "memory of the largest rank (MiB)",
-               [](double value) { return fmt::format("memory {:.0f} MiB", value); }}};
+               [](double value) { return fmt::format("memory {:.0f} MiB", value); }},
+    KnownValue{"gpu_memory_mib", "GPU memory of the largest rank (MiB)",
+               [](double value) { return fmt::format("GPU memory {:.0f} MiB", value); }}};
 
 }  // namespace
 

@@ -19,6 +19,7 @@ struct RankUse {
 //   data_wait        share of the ranks' time that was spent on making batches
 //   rank_imbalance   computing time of the busiest rank, relative to the mean: 1 if the ranks are balanced
 //   memory_mib       resident memory of the largest rank, in MiB; memory that ranks share counts for each
+//   gpu_memory_mib   the most memory that libtorch has reserved on a GPU, in MiB; on GPUs only
 Metrics gather_rank_use(const Mesh& mesh, const RankUse& local);
 
 }  // namespace stretto::trainer
