@@ -11,7 +11,7 @@ TSAN_ENV := TSAN_OPTIONS=halt_on_error=1:handle_segv=0:ignore_noninstrumented_mo
 LINT = $(SETUP) lint && cmake --preset dev -B build/lint -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DSTRETTO_UNITY=ON >/dev/null && \
   scripts/lint.py build/lint
 
-.PHONY: help setup build build-all package wheel test test-mlflow test-data test-asan test-asan-torch-free test-tsan fuzz chaos bench demo docs format format-check lint lint-changed check-torch-2.11 check-cuda check-docker check-kubernetes ci nightly clean
+.PHONY: help setup build build-all package wheel test test-mlflow test-data test-gpu test-asan test-asan-torch-free test-tsan fuzz chaos bench demo docs format format-check lint lint-changed check-torch-2.11 check-cuda check-docker check-kubernetes ci nightly clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z][a-z0-9.-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 29
@@ -53,6 +53,11 @@ test-data:  ## also the tests on real data: STRETTO_DATA=/folder make test-data
 	@$(SETUP) tests demo
 	@$(MAKE) --no-print-directory build-all
 	@scripts/test.sh build/release
+
+test-gpu:  ## on a machine with an NVIDIA GPU and a CUDA libtorch (STRETTO_TORCH): training, resuming, generation, against the CPU
+	@$(SETUP) tests
+	@$(MAKE) --no-print-directory build-all
+	@python3 -B tests/gpu/gpu_test.py build/release/bin/stretto --examples build/release/examples
 
 # Builds and runs, in build/$(1) with the environment $(2), the tests that a sanitizer covers without a
 # libtorch of its own.
