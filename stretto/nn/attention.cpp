@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "stretto/base/error.h"
+#include "stretto/kernels/gpu_attention.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/key_value_cache.h"
 
@@ -15,6 +16,8 @@ using torch::autograd::variable_list;
 // Queries, keys and values [., heads, D] of `rows`: three tensors, or the columns of one tensor [T, 3 * heads
 // * D].
 struct Operands {
+  Operands(Tensor queries, Tensor keys, Tensor values)
+      : q(std::move(queries)), k(std::move(keys)), v(std::move(values)) {}
   Operands(at::TensorList rows, int64_t heads) {
     if (rows.size() == 3) {
       q = rows[0], k = rows[1], v = rows[2];
@@ -75,12 +78,25 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
   }
 };
 
+// Attention by operators with autograd: libtorch's kernels on GPUs, where these can compute it.
+Tensor attend_by_operators(const Operands& of, const kernels::AttentionSequences& sequences,
+                           const kernels::AttentionLengths& lengths, const kernels::Dropout& dropout,
+                           const Context& context) {
+  if (context.kernels == Kernels::fast && kernels::has_gpu_attention(of.q, sequences, lengths, dropout))
+    return kernels::gpu_attention(of.q, of.k, of.v, sequences, lengths);
+  return kernels::attention_reference(of.q, of.k, of.v, sequences, dropout);
+}
+
 Tensor attend(const std::vector<Tensor>& rows, int64_t heads, const kernels::AttentionSequences& sequences,
-              const kernels::Dropout& dropout, const Context& context) {
+              const kernels::AttentionLengths& lengths, const kernels::Dropout& dropout,
+              const Context& context) {
   if (context.fast(rows[0]))
     return AttentionFunction::apply(at::TensorList(rows), heads, sequences, dropout).flatten(1);
-  const Operands operands(rows, heads);
-  return kernels::attention_reference(operands.q, operands.k, operands.v, sequences, dropout).flatten(1);
+  return attend_by_operators(Operands(rows, heads), sequences, lengths, dropout, context).flatten(1);
+}
+
+kernels::AttentionLengths lengths_of(const PackedLayout& queries, const PackedLayout& keys) {
+  return {queries.used, keys.used, queries.max_length, keys.max_length};
 }
 
 kernels::AttentionSequences sequences_of(const PackedLayout& queries, const PackedLayout& keys,
@@ -101,10 +117,12 @@ Tensor attend_to_cache(const Operands& rows, const PackedLayout& layout, uint64_
   sequences.key_bounds = cached.bounds;
   sequences.key_rows = cached.rows;
   sequences.queries_are_last = true;
-  const Tensor mixed = context.fast(rows.q)
-                           ? kernels::attention(rows.q, cached.keys, cached.values, sequences, {}).rows
-                           : kernels::attention_reference(rows.q, cached.keys, cached.values, sequences, {});
-  return mixed.flatten(1);
+  if (context.fast(rows.q))
+    return kernels::attention(rows.q, cached.keys, cached.values, sequences, {}).rows.flatten(1);
+  const kernels::AttentionLengths lengths = {layout.used, cached.rows.numel(), layout.max_length,
+                                             cached.longest};
+  return attend_by_operators({rows.q, cached.keys, cached.values}, sequences, lengths, {}, context)
+      .flatten(1);
 }
 
 }  // namespace
@@ -117,7 +135,8 @@ Tensor packed_attention(const Tensor& q, const Tensor& k, const Tensor& v, const
     return attend_to_cache(Operands(rows, q.size(1)), queries, site, context, rule);
   }
   return attend({q.contiguous(), k.contiguous(), v.contiguous()}, q.size(1),
-                sequences_of(queries, keys, rule), context.dropout(p, site), context);
+                sequences_of(queries, keys, rule), lengths_of(queries, keys), context.dropout(p, site),
+                context);
 }
 
 Tensor joined_attention(const Tensor& qkv, int64_t heads, const PackedLayout& layout, double p, uint64_t site,
@@ -126,8 +145,8 @@ Tensor joined_attention(const Tensor& qkv, int64_t heads, const PackedLayout& la
     const std::vector<Tensor> rows = {qkv.contiguous()};
     return attend_to_cache(Operands(rows, heads), layout, site, context, rule);
   }
-  return attend({qkv.contiguous()}, heads, sequences_of(layout, layout, rule), context.dropout(p, site),
-                context);
+  return attend({qkv.contiguous()}, heads, sequences_of(layout, layout, rule), lengths_of(layout, layout),
+                context.dropout(p, site), context);
 }
 
 }  // namespace stretto::nn

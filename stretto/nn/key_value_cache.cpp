@@ -41,7 +41,9 @@ void KeyValueCache::release(std::span<const int64_t> rows) {
 
 void KeyValueCache::begin_pass(std::span<const Sequence> sequences) {
   Rows written, rows, bounds = {0};
+  longest_ = 0;
   for (const auto& sequence : sequences) {
+    longest_ = std::max(longest_, std::ssize(sequence.rows));
     rows.insert(rows.end(), sequence.rows.begin(), sequence.rows.end());
     const auto unread = sequence.rows.subspan(sequence.read);
     written.insert(written.end(), unread.begin(), unread.end());
@@ -69,7 +71,7 @@ CachedKeys KeyValueCache::append(uint64_t layer, const Tensor& keys, const Tenso
   written_ = written_.to(device), rows_ = rows_.to(device), bounds_ = bounds_.to(device);
   held.keys.index_copy_(0, written_, keys.slice(0, 0, count));
   held.values.index_copy_(0, written_, values.slice(0, 0, count));
-  return {held.keys, held.values, rows_, bounds_};
+  return {held.keys, held.values, rows_, bounds_, longest_};
 }
 
 }  // namespace stretto::nn

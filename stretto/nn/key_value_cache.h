@@ -13,6 +13,7 @@ struct CachedKeys {
   Tensor keys, values;  // [capacity, key heads, D]
   Tensor rows;          // [K] int64: the rows of each sequence's keys, in the order of their positions
   Tensor bounds;        // [B + 1] int64: the keys of sequence b are rows[bounds[b]] .. rows[bounds[b + 1]]
+  int64_t longest = 0;  // the most keys of a sequence
 };
 
 // Stores the keys and values of tokens that a model has read, so that further passes can continue their
@@ -65,6 +66,7 @@ class KeyValueCache {
   Rows free_;
   Tensor written_;        // [T]: the rows of the tokens that the pass reads
   Tensor rows_, bounds_;  // members of CachedKeys
+  int64_t longest_ = 0;
 };
 
 }  // namespace stretto::nn

@@ -44,6 +44,7 @@ PackedLayout::PackedLayout(const Batch& source)
     throw DataError("packed batch: cu_seqlens runs from {} to {}, but there are {} tokens and {} sample ids",
                     bound[0], bound[std::max<int64_t>(batch, 0)], tokens, samples.numel());
   }
+  used = bound[batch];
   if (places.numel() != tokens)
     throw DataError("packed batch: there are {} tokens, but {} places", tokens, places.numel());
   sample_of_sequence = samples.index_select(0, first_rows());
@@ -58,7 +59,7 @@ PackedLayout PackedLayout::first_tokens() const {
   first.position_ids = at::zeros({batch}, position_ids.options());
   first.samples = first.sample_of_sequence = sample_of_sequence;
   first.places = first.first_places = first_places;
-  first.batch = first.tokens = batch;
+  first.batch = first.tokens = first.used = batch;
   first.max_length = 1;
   return first;
 }

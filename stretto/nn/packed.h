@@ -19,6 +19,7 @@ struct PackedLayout {
   Tensor first_places;        // [B] int64: the place of each sequence's position 0 (see places)
   int64_t batch = 0;          // B
   int64_t tokens = 0;         // T
+  int64_t used = 0;           // rows of the sequences, without padding
   int64_t max_length = 0;     // length of the longest sequence
   bool are_last = false;      // the rows are the last rows of longer sequences
 
