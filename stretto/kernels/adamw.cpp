@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <type_traits>
 #include <vector>
+
+#include <ATen/ops/_fused_adamw.h>
 
 #include "stretto/base/error.h"
 #include "stretto/kernels/cpu/adamw_loops.h"
@@ -36,6 +39,20 @@ void adamw_composite(const OptimizerRange& range, const Tensor& exp_avg, const T
   v.mul_(c.beta2).addcmul_(grad, grad, 1 - c.beta2);
   master.mul_(c.lr_decay).addcdiv_(m, v.sqrt().mul_(c.inverse_root_correction2).add_(c.eps), -c.step_size);
   grad.zero_();
+}
+
+// The same by torch's kernel, in one pass over memory.
+void adamw_cuda(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp_avg_sq,
+                const AdamwStep& step) {
+  const auto scalar = [&](double value) {
+    return at::full({}, value, range.master.options().dtype(at::kFloat));
+  };
+  std::optional<Tensor> divisor;
+  if (step.grad_scale != 1) divisor = scalar(1 / step.grad_scale);
+  at::_fused_adamw_({range.master}, {range.grad}, {exp_avg}, {exp_avg_sq}, /*max_exp_avg_sqs=*/{},
+                    {scalar(static_cast<double>(step.step))}, step.lr, step.beta1, step.beta2,
+                    step.weight_decay, step.eps, /*amsgrad=*/false, /*maximize=*/false, divisor);
+  Tensor(range.grad).zero_();
 }
 
 // A copy of fp32 weights in 16 bits, or none.
@@ -151,7 +168,9 @@ void adamw(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp
   const FlushDenormals flush;
   const int64_t n = range.master.numel();
   const auto dtype = range.master.scalar_type();
-  if (!range.master.device().is_cpu()) {
+  if (range.master.is_cuda() && n > 0) {
+    adamw_cuda(range, exp_avg, exp_avg_sq, step);
+  } else if (!range.master.device().is_cpu()) {
     adamw_composite(range, exp_avg, exp_avg_sq, step);
   } else if (dtype == at::kFloat) {
     adamw_float(range, exp_avg, exp_avg_sq, constants<float>(step));
