@@ -5,6 +5,7 @@
 
 #include "stretto/kernels/cpu/dropout_loops.h"
 #include "stretto/kernels/cpu/tensor_loops.h"
+#include "stretto/kernels/gpu_dropout.h"
 
 namespace stretto::kernels {
 namespace {
@@ -17,6 +18,11 @@ uint32_t drop_threshold(double p) {
   return static_cast<uint32_t>(std::clamp<long long>(std::llround(p * 4294967296.0), 1, 0xffffffff));
 }
 
+// The mask of elements with these random words.
+Tensor mask_of(const Tensor& words, double p, at::ScalarType dtype) {
+  return words.ge(static_cast<int64_t>(drop_threshold(p))).to(dtype).mul_(1.0 / (1.0 - p));
+}
+
 }  // namespace
 
 Drop drop_of(const Dropout& dropout) {
@@ -25,6 +31,10 @@ Drop drop_of(const Dropout& dropout) {
 }
 
 Tensor dropout_mask(const DropoutRows& rows, int64_t columns, double p, uint64_t key, at::ScalarType dtype) {
+  if (rows.samples.is_cuda()) {
+    const Tensor words = gpu_dropout_words(rows, columns, key);
+    if (words.defined()) return mask_of(words.reshape({words.size(0) * rows.streams, columns}), p, dtype);
+  }
   if (!rows.samples.device().is_cpu() || dtype == at::kDouble) {
     return dropout_mask_reference(rows, columns, p, key, dtype);
   }
@@ -79,8 +89,7 @@ Tensor dropout_mask_reference(const DropoutRows& rows, int64_t columns, double p
     key1 = (key1 + philox_w1) & word;
   }
   const Tensor words = at::stack({c0, c1, c2, c3}, 3).view({count * rows.streams, 4 * blocks});
-  const Tensor kept = words.slice(1, 0, columns).ge(static_cast<int64_t>(drop_threshold(p)));
-  return kept.to(dtype).mul(1.0 / (1.0 - p));
+  return mask_of(words.slice(1, 0, columns), p, dtype);
 }
 
 }  // namespace stretto::kernels
