@@ -43,25 +43,25 @@ struct CrossEntropyFunction : torch::autograd::Function<CrossEntropyFunction> {
 // chunk of rows: with a quarter of this size, its matmuls take 1.7 times as long (50,257 classes, bf16).
 constexpr int64_t bytes_at_once = int64_t{128} << 20;
 
-// Returns the sum of the cross entropies of logits [n, C] in fp64. If `differentiated`, the logits are
-// replaced by its gradient.
-double consume(const Tensor& logits, const Tensor& labels, bool differentiated, bool fast) {
+// Returns the sum of the cross entropies of logits [n, C], a scalar in fp64 on their device: a GPU need not
+// be waited for. If `differentiated`, the logits are replaced by its gradient.
+Tensor consume(const Tensor& logits, const Tensor& labels, bool differentiated, bool fast) {
   if (fast) {
     const auto result = kernels::cross_entropy(logits, labels, ignored_label);
     if (differentiated)
       kernels::cross_entropy_backward(1, logits, labels, ignored_label, result.normaliser, logits);
-    return result.sum.item<double>();
+    return result.sum.to(at::kDouble);
   }
   const Tensor logs = at::log_softmax(logits.to(kernels::computed_type(logits.scalar_type())), 1);
   const Tensor columns = labels.unsqueeze(1);
-  const double sum = -logs.gather(1, columns).sum().item<double>();
+  const Tensor sum = logs.gather(1, columns).sum().to(at::kDouble).neg_();
   if (differentiated)
     logits.copy_(logs.exp().scatter_add(1, columns, at::full_like(columns, -1, logs.options())));
   return sum;
 }
 
 // The same, where the logits are those of this rank's classes. Labels are numbers of all classes. Collective.
-double consume(const Tensor& logits, const Tensor& labels, bool differentiated,
+Tensor consume(const Tensor& logits, const Tensor& labels, bool differentiated,
                const ClassesOfRank& classes) {
   const Tensor values = logits.to(kernels::computed_type(logits.scalar_type()));
   const Tensor largest = values.amax(1, /*keepdim=*/true);
@@ -79,7 +79,19 @@ double consume(const Tensor& logits, const Tensor& labels, bool differentiated,
     values.scatter_add_(1, column, -here.to(values.scalar_type()));
     if (!values.is_same(logits)) logits.copy_(values);
   }
-  return (sums[0].log() - sums[1]).sum(at::kDouble).item<double>();
+  return (sums[0].log() - sums[1]).sum(at::kDouble);
+}
+
+// The gradients, multiplied by that of the sum, without waiting for the GPU to know it.
+void scale_on_gpu(const Tensor& factor, const Tensor& weight, const Tensor& grad_x, const Tensor& grad_weight,
+                  variable_list& result) {
+  if (grad_x.defined()) result[0] = (grad_x * factor).to(weight.scalar_type());
+  if (!grad_weight.defined()) return;
+  if (has_gradient_buffer(weight)) {
+    Tensor(weight.grad()).addcmul_(grad_weight, factor.to(grad_weight.scalar_type()));
+  } else {
+    result[1] = (grad_weight * factor).to(weight.scalar_type());
+  }
 }
 
 // Gradients are computed together with the logits, which are not kept, and are multiplied by the gradient of
@@ -103,28 +115,32 @@ struct LinearCrossEntropyFunction : torch::autograd::Function<LinearCrossEntropy
     Tensor grad_x, grad_weight;
     if (trains_x) grad_x = at::empty_like(wide_x);
     if (trains_weight) grad_weight = at::empty(weight.sizes(), x.options().dtype(type));
-    double sum = 0;
+    const Tensor sum = at::zeros({}, x.options().dtype(at::kDouble));
     for (int64_t begin = 0; begin < rows; begin += rows_at_once) {
       const int64_t end = std::min(rows, begin + rows_at_once);
       const Tensor some = wide_x.slice(0, begin, end), logits = memory.slice(0, 0, end - begin);
       multiply(MatmulRole::forward, logits, some, wide_weight.t());
       const Tensor wanted = labels.slice(0, begin, end);
-      sum += divided == nullptr ? consume(logits, wanted, trains_x || trains_weight, fast)
-                                : consume(logits, wanted, trains_x || trains_weight, *divided);
+      Tensor(sum).add_(divided == nullptr ? consume(logits, wanted, trains_x || trains_weight, fast)
+                                          : consume(logits, wanted, trains_x || trains_weight, *divided));
       if (trains_x) multiply(MatmulRole::input_gradient, grad_x.slice(0, begin, end), logits, wide_weight);
       if (trains_weight)
         multiply(MatmulRole::weight_gradient, grad_weight, logits.t(), some, /*accumulate=*/begin > 0);
     }
     if (rows == 0 && trains_weight) grad_weight.zero_();
     context->save_for_backward({weight, grad_x, grad_weight});
-    return at::scalar_tensor(sum, x.options().dtype(type));
+    return sum.to(type);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& outputs) {
     const auto saved = context->get_saved_variables();
     const Tensor &weight = saved[0], &grad_x = saved[1], &grad_weight = saved[2];
-    const double factor = outputs[0].item<double>();
     variable_list result(6);
+    if (weight.is_cuda()) {
+      scale_on_gpu(outputs[0], weight, grad_x, grad_weight, result);
+      return result;
+    }
+    const double factor = outputs[0].item<double>();
     if (grad_x.defined()) result[0] = (factor == 1 ? grad_x : grad_x * factor).to(weight.scalar_type());
     if (!grad_weight.defined()) return result;
     if (has_gradient_buffer(weight)) {
