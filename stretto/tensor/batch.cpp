@@ -14,7 +14,11 @@ const Tensor& Batch::at(const std::string& name) const {
 
 Batch Batch::to(at::Device device) const {
   Batch moved = *this;
-  for (auto& [name, tensor] : moved.tensors) tensor = tensor.to(device);
+  for (auto& [name, tensor] : moved.tensors) {
+    // A copy from pinned memory is made while the GPU still computes the last step.
+    const bool pinned = device.is_cuda() && tensor.is_cpu();
+    tensor = pinned ? tensor.pin_memory().to(device, /*non_blocking=*/true) : tensor.to(device);
+  }
   return moved;
 }
 
