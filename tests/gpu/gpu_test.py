@@ -301,7 +301,7 @@ def perplexity(stretto):
 @case
 def refusals(stretto):
     train = ["train", "lines.yaml", "-N", 1, "--no-pin", "output=refused", GPU]
-    stretto.require_error("only the CPU's kernels sum in a fixed order", *train, "training.deterministic=true")
+    stretto.require_error("only the CPU's kernels sum in a fixed order", *train, "training.deterministic=true", "training.batch_size=4")
     stretto.require_error("does not work on GPUs", *train, "training.backend=gloo")
     stretto.require_error("GPUs do not offload", *train, "training.strategy=fsdp-bf16-cpu")
     stretto.require_error("on the CPU only", *train, "model.config=llama/config.json", "optimizer.type=SparseAdam")
@@ -402,7 +402,8 @@ def run_case(name, stretto, lock):
         shown, failure = "", traceback.format_exc()
     with lock:
         print(f"{'FAIL' if failure else 'ok  '} {name:<28} {time.monotonic() - begin:5.1f} s  {shown}", flush=True)
-        for line in failure.splitlines()[:12]:
+        lines = failure.splitlines()
+        for line in lines if len(lines) <= 16 else [*lines[:4], "...", *lines[-12:]]:
             print(f"       {line[:600]}", flush=True)
     return not failure
 
