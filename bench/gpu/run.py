@@ -65,7 +65,9 @@ class Stretto:
             return None
         records = [json.loads(line) for line in (self.folder / "run/metrics.jsonl").read_text().splitlines()]
         rates = [record["tokens_per_second"] for record in records if "tokens_per_second" in record]
-        return statistics.median(rates[2:]), max(record.get("gpu_memory_mib", 0) for record in records)
+        found = statistics.median(rates[2:]), max(record.get("gpu_memory_mib", 0) for record in records)
+        print(f"stretto train {precision} {batch} {dropout}: {found[0]:.0f} tokens/s", flush=True)
+        return found
 
     def generate(self, precision, batch):
         """Seconds per step, or None."""
@@ -91,7 +93,7 @@ def peers(folder, cases, seconds):
     except subprocess.TimeoutExpired as expired:
         out, error = (expired.stdout or b"").decode(), "no end in time"
     for line in out.splitlines():
-        if line.startswith("{"):
+        if line.startswith('{"case"'):  # Trainer prints, too
             result = json.loads(line)
             results[result["case"]] = result
             if "error" in result:
