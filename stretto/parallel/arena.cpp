@@ -15,6 +15,16 @@ int64_t round_up(int64_t elements, int64_t multiple) {
   return (elements + multiple - 1) / multiple * multiple;
 }
 
+// Reads of `storage` fail with `message` until it is withdrawn, which libtorch before 2.13 cannot do: there
+// the address is null and no more.
+template <typename Storage>
+void set_access_error(Storage& storage, std::optional<std::string> message) {
+  if constexpr (requires { storage.clear_data_ptr_access_error_msg_(); }) {
+    if (message) return storage.release_data_and_set_meta_custom_data_ptr_error_msg_(std::move(message));
+    storage.clear_data_ptr_access_error_msg_();
+  }
+}
+
 }  // namespace
 
 void read_in_place(std::span<const HeldValues> held) {
@@ -117,13 +127,15 @@ void Arena::bind_values(size_t unit, const Tensor& memory) {
     const auto release = [](void* tensor) { delete static_cast<Tensor*>(tensor); };
     void* const data = memory.mutable_data_ptr();
     storage.set_data_ptr_noswap(at::DataPtr(data, new Tensor(memory), release, memory.device()));
-    storage.clear_data_ptr_access_error_msg_();
+    set_access_error(storage, std::nullopt);
     return;
   }
   storage.set_data_ptr_noswap(at::DataPtr(nullptr, parameter_values().device()));
-  storage.release_data_and_set_meta_custom_data_ptr_error_msg_(fmt::format(
-      "the parameters of \"{}\" are sharded over the ranks: their values can be read only during forward and backward of that block",
-      units_[unit].name));
+  set_access_error(
+      storage,
+      fmt::format(
+          "the parameters of \"{}\" are sharded over the ranks: their values can be read only during forward and backward of that block",
+          units_[unit].name));
 }
 
 // The earlier memory of the parameters is returned to the system meanwhile, so that two copies of a model
