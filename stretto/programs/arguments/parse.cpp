@@ -73,6 +73,17 @@ int flush_after_help() {
   }
 }
 
+// CLI11 accepts values of flags, such as --encrypt=yes.
+void refuse_values_of_flags(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() > 0) continue;
+    option->check([](const std::string& value) {
+      return value == "true" ? "" : fmt::format("it takes no value, found \"{}\"", value);
+    });
+  }
+  for (CLI::App* inner : app.get_subcommands([](CLI::App*) { return true; })) refuse_values_of_flags(*inner);
+}
+
 // The message for a missing verb, such as for "stretto checkpoints".
 std::string describe_missing_verb(const std::vector<std::string>& verbs,
                                   const std::vector<std::string>& extra) {
@@ -103,6 +114,7 @@ std::string describe_usage_error(const CLI::App& app, const CLI::ParseError& err
 }
 
 std::optional<int> parse(CLI::App& app, int argc, const char* const* argv) {
+  refuse_values_of_flags(app);
   try {
     app.parse(argc, argv);
     return std::nullopt;

@@ -71,6 +71,23 @@ TEST(Parse, OtherUsageErrorsNameTheVerb) {
               HasSubstr("stretto train: -N, --nproc-per-node: \"0\" is not"));
 }
 
+TEST(Parse, AFlagTakesNoValue) {
+  const auto parsed = [](const char* word) {
+    TrainCommand command;
+    const char* words[] = {"stretto", "train", "r.yaml", word};
+    ::testing::internal::CaptureStderr();
+    const bool refused = parse(command.app, 4, words) == 2;
+    const std::string error = ::testing::internal::GetCapturedStderr();
+    return refused ? error : "";
+  };
+  for (const char* option : {"--encrypt", "--no-pin", "--oversubscribe"}) {
+    EXPECT_EQ(parsed(option), "");
+    for (const char* value : {"yes", "no", "false", "0"})
+      EXPECT_THAT(parsed(fmt::format("{}={}", option, value).c_str()),
+                  HasSubstr(fmt::format("train: {}: it takes no value, found \"{}\";", option, value)));
+  }
+}
+
 TEST(Parse, SettingsMayOrMayNotFollowSet) {
   TrainCommand command;
   EXPECT_EQ(
