@@ -4,6 +4,9 @@
 #include <map>
 #include <numeric>
 
+#include <fmt/format.h>
+
+#include "stretto/base/strings.h"
 #include "stretto/model_config/bart.h"
 #include "stretto/model_config/bert.h"
 #include "stretto/model_config/config_json.h"
@@ -44,6 +47,12 @@ std::vector<int64_t> ModelOutline::trainable_blocks() const {
 
 bool ModelOutline::divides_among(int64_t ranks) const {
   return heads > 0 && heads % ranks == 0 && (key_heads % ranks == 0 || ranks % key_heads == 0);
+}
+
+std::string uneven_heads(int64_t heads, int64_t key_heads, int64_t ranks) {
+  return fmt::format(
+      "the model's {}, and its {} of keys and values, cannot be divided evenly among {} ranks; tp must divide the first number, and divide the second or be a multiple of it",
+      counted(heads, "attention head"), counted(key_heads, "head"), ranks);
 }
 
 int64_t ModelOutline::products() const {

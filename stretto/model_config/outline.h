@@ -65,6 +65,9 @@ class ModelOutline {
   std::string block_;
 };
 
+// The message for heads that so many ranks cannot divide as ModelOutline::divides_among() requires.
+std::string uneven_heads(int64_t heads, int64_t key_heads, int64_t ranks);
+
 // The model_type of each bundled family, and of those among them that predict next tokens. The latter refuse
 // keys of config.json that they do not know (known_keys.h).
 std::vector<std::string> bundled_model_types();

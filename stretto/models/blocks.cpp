@@ -31,9 +31,7 @@ std::shared_ptr<nn::LayerNorm> add_norm(torch::nn::Module& layer, const std::str
 
 void require_divisible_heads(int64_t heads, int64_t key_heads, const nn::TensorParallel& ranks) {
   if (heads % ranks.size() == 0 && (key_heads % ranks.size() == 0 || ranks.size() % key_heads == 0)) return;
-  throw ConfigError(
-      "the model's {}, and its {} of keys and values, cannot be divided evenly among {} ranks; tp must divide the first number, and divide the second or be a multiple of it",
-      counted(heads, "attention head"), counted(key_heads, "head"), ranks.size());
+  throw UnevenHeads("{}", uneven_heads(heads, key_heads, ranks.size()));
 }
 
 void require_length(const nn::PackedLayout& layout, int64_t max_length) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "stretto/base/error.h"
 #include "stretto/nn/activation_checkpoint.h"
 #include "stretto/nn/layers.h"
 #include "stretto/nn/tensor_parallel.h"
@@ -85,7 +86,12 @@ class MlpBlock {
   std::shared_ptr<nn::LayerNorm> norm_;
 };
 
-// Throws ConfigError unless `ranks` divide the heads of queries evenly, and those of keys and values evenly
+// Heads that `ranks` cannot divide; make_text_model() adds the name of the model's config.json.
+struct UnevenHeads : ConfigError {
+  using ConfigError::ConfigError;
+};
+
+// Throws UnevenHeads unless `ranks` divide the heads of queries evenly, and those of keys and values evenly
 // or with as many ranks for each.
 void require_divisible_heads(int64_t heads, int64_t key_heads, const nn::TensorParallel& ranks);
 

@@ -8,6 +8,7 @@
 #include "stretto/model_config/heads.h"
 #include "stretto/models/bart/model.h"
 #include "stretto/models/bert/model.h"
+#include "stretto/models/blocks.h"
 #include "stretto/models/distilbert/model.h"
 #include "stretto/models/gpt2/model.h"
 #include "stretto/models/llama/model.h"
@@ -119,7 +120,11 @@ std::shared_ptr<TextModel> make_text_model(const ModelRegistry& models, const st
   const auto found = type.heads.find(head);
   if (found != type.heads.end()) {
     if (options.tensor_parallel.divides()) require_divisible(models, type, head, source);
-    return found->second.make(config, source, options);
+    try {
+      return found->second.make(config, source, options);
+    } catch (const UnevenHeads& error) {
+      throw ConfigError("{}: {}", source, error.what());
+    }
   }
   if (head == heads::hidden_states)
     throw ConfigError("{}: model_type: the states of \"{}\" cannot be read by another model", source,

@@ -183,7 +183,7 @@ TEST(DividedModel, ModelsThatCannotBeDividedAreRefused) {
     EXPECT_THAT(
         [&] { make_model(heads::causal_language_model, stretto::config_of("llama/qwen3")); },
         ThrowsMessage<ConfigError>(HasSubstr(
-            "4 attention heads, and its 2 heads of keys and values, cannot be divided evenly among 3 ranks")));
+            "config.json: the model's 4 attention heads, and its 2 heads of keys and values, cannot be divided evenly among 3 ranks")));
     nlohmann::json three = stretto::config_of("llama/qwen3");
     three.update({{"num_attention_heads", 6}, {"num_key_value_heads", 2}});
     EXPECT_THAT([&] { make_model(heads::causal_language_model, three); },

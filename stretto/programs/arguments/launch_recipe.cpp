@@ -9,6 +9,7 @@
 #include "stretto/launch/launch.h"
 #include "stretto/programs/arguments/memory_need.h"
 #include "stretto/programs/arguments/recipe_handover.h"
+#include "stretto/programs/arguments/recipe_outline.h"
 
 namespace stretto::arguments {
 
@@ -25,7 +26,10 @@ int launch_recipe(const RecipeArguments& arguments, const Recipe& recipe, Verb v
                    machine::available_memory());
   // Each rank checks again, since hosts may differ. The first launcher has checked for the launchers that it
   // started.
-  if (verb != Verb::test && !options.hosts.joined) resolve(topology_request(recipe), hosts);
+  if (verb != Verb::test && !options.hosts.joined) {
+    resolve(topology_request(recipe), hosts);
+    require_division(recipe);
+  }
   options.hosts.inputs = inputs_of(recipe);
   const RecipeHandover handover(arguments, recipe);
   for (const auto& [name, value] : handover.environment()) options.environment[name] = value;

@@ -7,6 +7,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/optim_config/optimizers.h"
+#include "stretto/programs/arguments/recipe_outline.h"
 
 namespace stretto::arguments {
 namespace {
@@ -74,6 +75,15 @@ TEST_F(MemoryNeed, FollowsTheStrategysRow) {
   static const bool added = register_sharding({.name = "ddp_that_shards", .optimizer = Held::sharded});
   EXPECT_TRUE(added);
   EXPECT_LT(per_rank("ddp_that_shards"), 0.65 * ddp);
+}
+
+TEST_F(MemoryNeed, HeadsThatRanksCannotDivideAreRefusedBeforeTheyStart) {
+  recipe_.training.mesh.tp = 4;
+  EXPECT_NO_THROW(require_division(recipe_));
+  recipe_.training.mesh.tp = 5;
+  EXPECT_THAT([&] { require_division(recipe_); },
+              ::testing::ThrowsMessage<ConfigError>(HasSubstr(
+                  "training.mesh.tp: the model's 12 attention heads, and its 12 heads of keys and values")));
 }
 
 // Memory is divided among all ranks of the job, including those of other hosts.

@@ -18,4 +18,13 @@ std::optional<ModelOutline> outline_of(const Recipe& recipe) {
   }
 }
 
+void require_division(const Recipe& recipe) {
+  const int64_t tp = recipe.training.mesh.tp;
+  if (tp == 1) return;
+  const auto model = outline_of(recipe);
+  if (!model || model->heads == 0 || model->divides_among(tp)) return;
+  throw ConfigError("{}: {}", recipe.origins.label("training.mesh.tp"),
+                    uneven_heads(model->heads, model->key_heads, tp));
+}
+
 }  // namespace stretto::arguments

@@ -11,4 +11,8 @@ namespace stretto::arguments {
 // task's head, which the ranks report.
 std::optional<ModelOutline> outline_of(const Recipe& recipe);
 
+// Throws ConfigError if the recipe's training.mesh.tp ranks cannot divide the heads of that model. Ranks
+// check models of all families.
+void require_division(const Recipe& recipe);
+
 }  // namespace stretto::arguments

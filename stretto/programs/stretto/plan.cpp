@@ -65,6 +65,7 @@ int plan(arguments::PlanArguments& arguments) {
   const int planned = options.ranks == 0 ? launch::default_ranks() : options.ranks;
   const std::vector<std::string> hosts_of_ranks = equal_hosts(hosts, planned);
   resolve(topology_request(recipe), hosts_of_ranks);
+  arguments::require_division(recipe);
   options.pin = false;  // a rank sees all cores
   make_folders(options.log_folder);
   const double available = machine::available_memory();
