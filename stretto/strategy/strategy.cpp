@@ -48,9 +48,17 @@ bool is_known_elsewhere(std::string_view kind) {
 // Values of accmt and Accelerate for offloading the optimizer's state, then the parameters, or both.
 bool is_offload(std::string_view word) { return word == "none" || word == "cpu" || word == "nvme"; }
 
+// The kinds, for messages.
+std::string available() {
+  std::vector<std::string> kinds;
+  for (const Sharding& row : shardings()) kinds.push_back(row.name);
+  return fmt::format("available: {}, also with a precision, as in {}-bf16 (`stretto strats` lists all names)",
+                     fmt::join(kinds, ", "), kinds.front());
+}
+
 [[noreturn]] void refuse(std::string_view name) {
-  throw ConfigError("\"{}\" is not a strategy{}; available: {}", name, did_you_mean(name, strategy_names()),
-                    fmt::join(strategy_names(), ", "));
+  throw ConfigError("\"{}\" is not a strategy{}; {}", name, did_you_mean(name, strategy_names()),
+                    available());
 }
 
 std::optional<std::string> find_kind(std::string_view name) {
@@ -77,8 +85,8 @@ Strategy parse_rest(std::string_view name, const std::string& kind, std::vector<
   const bool in_files = !words.empty() && words[0] == "nvme";
   const bool may_offload = shards_optimizer(find_sharding(kind)) || (words.size() == 1 && in_files);
   if (words.size() > 2 || (!words.empty() && !may_offload)) {
-    throw ConfigError("\"{}\": only a precision, and nvme after it, may follow {}; available: {}", name, kind,
-                      fmt::join(strategy_names(), ", "));
+    throw ConfigError("\"{}\": only a precision, and nvme after it, may follow {}; {}", name, kind,
+                      available());
   }
   for (const std::string_view word : words) {
     if (!is_offload(word)) refuse(name);
@@ -162,8 +170,7 @@ Strategy parse_strategy(std::string_view name) {
     throw ConfigError(
         "\"tp\" divides layers among ranks under any strategy; choose one, such as ddp, and set the mesh's tp");
   if (is_known_elsewhere(words[0])) {
-    throw ConfigError("\"{}\" is known, but not available in this version; available: {}", name,
-                      fmt::join(strategy_names(), ", "));
+    throw ConfigError("\"{}\" is known, but not available in this version; {}", name, available());
   }
   refuse(name);
 }

@@ -34,7 +34,7 @@ TEST(StrategyName, OtherNamesAreRefusedWithAReason) {
     EXPECT_THAT([&] { parse_strategy(name); }, ThrowsMessage<ConfigError>(HasSubstr(message))) << name;
   };
   const char* known =
-      "is known, but not available in this version; available: ddp, ddp-fp32, ddp-bf16, ddp-fp16, ddp-fp64, zero1, ";
+      "is known, but not available in this version; available: ddp, zero1, zero2, fsdp, hsdp, also with a precision, as in ddp-bf16 (`stretto strats` lists all names)";
   for (const char* name : {"horovod", "deepspeed_stage_3_offload", "cp", "fsdp2", "fsdp_cpu_offload"}) {
     refuses(name, known);
   }
@@ -47,7 +47,7 @@ TEST(StrategyName, OtherNamesAreRefusedWithAReason) {
   refuses("zero9", "is not a strategy");
   refuses("DDP", "did you mean \"ddp\"?");
   refuses("ddp-bf16-cpu", "only a precision, and nvme after it, may follow ddp");
-  refuses("", "\"\" is not a strategy; available: ddp");
+  refuses("", "\"\" is not a strategy; available: ddp, zero1, zero2, fsdp, hsdp, ");
 }
 
 TEST(StrategyName, NamesOfOtherToolsMeanTheSameStrategies) {
