@@ -12,6 +12,7 @@
 #include "stretto/data/block_dataset.h"
 #include "stretto/tasks/causal_language_model.h"
 #include "stretto/tasks/fine_tuning.h"
+#include "stretto/tasks/preparation.h"
 #include "stretto/token_corpus/block_range.h"
 #include "stretto/token_corpus/growing_file.h"
 #include "stretto/token_corpus/mixture.h"
@@ -160,7 +161,9 @@ void CausalLm::prepare(CausalLanguageModel& module, const std::filesystem::path&
   if (train == nullptr) return;
   const bool is_new = !recipe_.model.path, writes = !recipe_.evaluate.samples.empty();
   if (!is_new && !writes) return;
-  text::Tokenizer read = load_tokenizer(tokenizer);
+  text::Tokenizer read = text::Tokenizer::load(tokenizer, {.lowercase = recipe_.tokenizer.lowercase,
+                                                           .add_prefix_space = prefix_space(recipe_),
+                                                           .log_choices = false});
   // The default of transformers' configuration is a token of the family's first model.
   if (is_new) module.end_texts_with(read.eos_id());
   if (writes)

@@ -40,7 +40,8 @@ Merges read_merges(std::string_view text, const std::string& name) {
 }
 
 // Chooses between the two families, whose files differ in the special tokens only.
-Family choose_family(const Vocabulary& vocabulary, const JsonField& config, const std::string& name) {
+Family choose_family(const Vocabulary& vocabulary, const JsonField& config, const std::string& name,
+                     bool log_choice) {
   static constexpr std::array<std::pair<const char*, Family>, 6> classes = {
       {{"GPT2Tokenizer", Family::gpt2},
        {"GPT2TokenizerFast", Family::gpt2},
@@ -58,11 +59,12 @@ Family choose_family(const Vocabulary& vocabulary, const JsonField& config, cons
         config.place(), wanted);
   }
   if (vocabulary.id("<s>") && vocabulary.id("</s>")) {
-    log::info("{}: treated as RoBERTa's or BART's: its vocabulary has <s> and </s>", name);
+    if (log_choice) log::info("{}: treated as RoBERTa's or BART's: its vocabulary has <s> and </s>", name);
     return Family::roberta;
   }
   if (vocabulary.id("<|endoftext|>")) {
-    log::info("{}: treated as GPT-2's: its vocabulary has <|endoftext|>, not <s> and </s>", name);
+    if (log_choice)
+      log::info("{}: treated as GPT-2's: its vocabulary has <|endoftext|>, not <s> and </s>", name);
     return Family::gpt2;
   }
   throw DataError(
@@ -110,7 +112,7 @@ TokenizerParts parse_byte_level(const nlohmann::json& vocabulary, const std::str
   const bool prefix_space = options.add_prefix_space.value_or(settings.bool_or("add_prefix_space", false));
   parts.pre_tokenizer = std::make_unique<ByteLevelPreTokenizer>(prefix_space);
   parts.decoder = {.kind = Decoder::Kind::byte_level};
-  if (choose_family(parts.model->vocabulary(), settings, name) == Family::gpt2) {
+  if (choose_family(parts.model->vocabulary(), settings, name, options.log_choices) == Family::gpt2) {
     add_gpt2(parts, settings);
     parts.hugging_face_class = "GPT2Tokenizer";
   } else {

@@ -13,8 +13,9 @@ namespace {
 
 // Whether the setting changes the tokenizer's ids.
 bool depends_on_prefix_space(const std::filesystem::path& source, bool lowercase, bool wanted) {
-  const Tokenizer with = Tokenizer::load(source, {.lowercase = lowercase, .add_prefix_space = wanted});
-  const Tokenizer without = Tokenizer::load(source, {.lowercase = lowercase});
+  const Tokenizer with =
+      Tokenizer::load(source, {.lowercase = lowercase, .add_prefix_space = wanted, .log_choices = false});
+  const Tokenizer without = Tokenizer::load(source, {.lowercase = lowercase, .log_choices = false});
   return with.fingerprint() != without.fingerprint();
 }
 
@@ -36,7 +37,8 @@ void copy_tokenizer(const std::filesystem::path& source, bool lowercase, const s
   if (exists) {
     config = read_json(file);
   } else {
-    const std::string name = Tokenizer::load(source, {.lowercase = lowercase}).hugging_face_class();
+    const std::string name =
+        Tokenizer::load(source, {.lowercase = lowercase, .log_choices = false}).hugging_face_class();
     config = {{"tokenizer_class", name}};
     if (name == "BertTokenizer") config["do_lower_case"] = lowercase;
   }

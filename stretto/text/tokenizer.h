@@ -25,6 +25,8 @@ struct TokenizerOptions {
   // Overrides the files: whether byte-level BPE inserts a space before each text (and before each word of a
   // split text, which requires it). No effect on other models.
   std::optional<bool> add_prefix_space = {};
+  // Log a choice that the files leave open: the case of a vocab.txt, the family of a vocab.json.
+  bool log_choices = true;
 };
 
 // The truncation and padding of a tokenizer.json. As in transformers, they are not applied unless the

@@ -412,6 +412,10 @@ TEST(Tokenizer, VocabularyAndMergesAreFiles) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(load_error(), "no error");
   EXPECT_THAT(testing::internal::GetCapturedStderr(), has_all("vocab.json:", "RoBERTa"));
+  testing::internal::CaptureStderr();
+  const TempFolder copy;
+  copy_tokenizer(folder.path(), true, copy.path(), true);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "logged where the tokenizer was loaded";
   write("merges.txt", "a b\na b c\n");
   EXPECT_THAT(load_error(), has_all("merges.txt:2:", "\"a b c\"", "two tokens"));
   write("merges.txt", "a \xff\n");

@@ -42,17 +42,20 @@ bool contains_upper_case(std::string_view token) {
   return false;
 }
 
-bool choose_lowercase(const std::vector<VocabularyEntry>& vocabulary, const std::string& name) {
+bool choose_lowercase(const std::vector<VocabularyEntry>& vocabulary, const std::string& name,
+                      bool log_choice) {
   const auto upper = std::find_if(vocabulary.begin(), vocabulary.end(), [](const VocabularyEntry& entry) {
     return contains_upper_case(entry.token);
   });
-  if (upper == vocabulary.end()) {
+  const bool uncased = upper == vocabulary.end();
+  if (!log_choice) return uncased;
+  if (uncased) {
     log::info("{}: treated as uncased: text is lower-cased, since no token has an upper-case letter", name);
-    return true;
+  } else {
+    log::info("{}: treated as cased: text keeps its case, since tokens like \"{}\" have upper-case letters",
+              name, upper->token);
   }
-  log::info("{}: treated as cased: text keeps its case, since tokens like \"{}\" have upper-case letters",
-            name, upper->token);
-  return false;
+  return uncased;
 }
 
 int32_t require_id(const std::vector<VocabularyEntry>& vocabulary, const std::string& token,
@@ -77,9 +80,10 @@ TokenizerParts parse_vocabulary(std::string_view lines, const std::string& name,
   auto vocabulary = read_lines(lines, name);
 
   BertNormalizerOptions normalizer;
-  normalizer.lowercase = options.lowercase               ? *options.lowercase
-                         : settings.has("do_lower_case") ? settings["do_lower_case"].as_bool()
-                                                         : choose_lowercase(vocabulary, name);
+  normalizer.lowercase = options.lowercase ? *options.lowercase
+                         : settings.has("do_lower_case")
+                             ? settings["do_lower_case"].as_bool()
+                             : choose_lowercase(vocabulary, name, options.log_choices);
   normalizer.strip_accents = settings.bool_or("strip_accents", normalizer.lowercase);
   normalizer.handle_chinese_chars = settings.bool_or("tokenize_chinese_chars", true);
   parts.normalizer = std::make_unique<BertNormalizer>(normalizer);
