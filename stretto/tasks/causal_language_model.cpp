@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
 #include "stretto/generate/text_generator.h"
 #include "stretto/model_config/heads.h"
 
@@ -16,6 +17,7 @@ namespace {
 constexpr int64_t rows_at_once = 256;
 
 constexpr int64_t most_sample_tokens = 64;
+constexpr const char* generation_config_name = "generation_config.json";
 
 // The shortest batch.
 Batch one_token(at::Device device) {
@@ -51,6 +53,12 @@ CausalLanguageModel::CausalLanguageModel(const ModelConfig& config, uint64_t see
     : ModelModule(config, heads::causal_language_model, {}, seed, models, ranks) {
   if (net().capabilities().causal_decoder == nullptr)
     throw ConfigError("the model has a head for language modelling but is not a causal decoder");
+  if (config.path) generation_config_ = read_if_exists(*config.path / generation_config_name);
+}
+
+void CausalLanguageModel::save_companions(const std::filesystem::path& folder) const {
+  ModelModule::save_companions(folder);
+  if (!generation_config_.empty()) write_file_atomic(folder / generation_config_name, generation_config_);
 }
 
 void CausalLanguageModel::write_with(text::Tokenizer tokenizer, const std::vector<std::string>& texts,

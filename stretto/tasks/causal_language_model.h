@@ -29,6 +29,9 @@ class CausalLanguageModel : public ModelModule {
 
   nlohmann::json exported_config() const override;
 
+  // Also writes the generation_config.json of the model that training started from.
+  void save_companions(const std::filesystem::path& folder) const override;
+
   // The sum of the cross entropies of the predicted tokens, and their number.
   Loss training_step(const Batch& batch, StepContext& context) override;
 
@@ -49,6 +52,7 @@ class CausalLanguageModel : public ModelModule {
   std::optional<text::Tokenizer> tokenizer_;
   std::optional<int32_t> end_token_;
   double bytes_per_token_ = 0;
+  std::string generation_config_;  // the file's text; "": the model's folder has none
 };
 
 }  // namespace stretto::tasks

@@ -66,6 +66,9 @@ class Companions {
           "the checkpoint holds no config.json (its program has a model of its own): only the weights were written; --like FOLDER copies config.json and the tokenizer of a model folder");
     }
     if (const auto found = tokenizer()) text::copy_tokenizer(*found, lowercase(*found), folder);
+    const auto generation = (like_ ? *like_ : checkpoint_) / "generation_config.json";
+    if (std::filesystem::exists(generation))
+      write_file_atomic(folder / generation.filename(), MappedFile(generation).text());
   }
 
  private:

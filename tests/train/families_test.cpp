@@ -1,4 +1,4 @@
-#include "tests/train/thread_workspace.h"
+#include "tests/train/decoder_workspace.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -95,6 +95,17 @@ INSTANTIATE_TEST_SUITE_P(Models, Families,
                            std::erase(name, '-');
                            return name;
                          });
+
+TEST(Decoders, KeepTheGenerationConfigOfTheModelThatTheyStartFrom) {
+  const DecoderWorkspace workspace;
+  workspace.train("first", 1, "training.max_steps=1");
+  const std::string options = R"({"do_sample": true, "temperature": 0.7})";
+  workspace.write("first/model/generation_config.json", options);
+  workspace.train("second", 2,
+                  "training.max_steps=1 model.config=null model.path=" + workspace.path("first/model"));
+  EXPECT_EQ(workspace.read("second/model/generation_config.json"), options);
+  EXPECT_EQ(workspace.read("second/checkpoints/step-00000001/generation_config.json"), options);
+}
 
 }  // namespace
 }  // namespace stretto
