@@ -9,6 +9,7 @@
 #include "stretto/config/model_json.h"
 #include "stretto/config/recipe.h"
 #include "stretto/config/task_kind.h"
+#include "stretto/optim_config/optimizer_registry.h"
 #include "stretto/settings/check_settings.h"
 #include "stretto/settings/describe.h"
 #include "stretto/track/registry.h"
@@ -359,10 +360,27 @@ void check_trained_model(const Recipe& recipe) {
 
 }  // namespace
 
+// LBFGS compares gradients with changes of the loss, so they must not be modified.
+void require_whole_gradients(const Recipe& recipe, const std::string& optimizer) {
+  const TrainingConfig& training = recipe.training;
+  if (training.precision == Precision::fp16) {
+    throw ConfigError("{}: {} evaluates a batch several times with one loss scale; use bf16 or fp32",
+                      recipe.origins.label("training.precision"), optimizer);
+  }
+  if (training.max_grad_norm <= 0 && !training.max_grad_value) return;
+  throw ConfigError(
+      "{}: {} compares gradients with changes of the loss, so it cannot use clipped gradients; set training.max_grad_norm to 0 and remove max_grad_value",
+      recipe.origins.label(training.max_grad_value ? "training.max_grad_value" : "training.max_grad_norm"),
+      optimizer);
+}
+
 void check_recipe(const Recipe& recipe, Verb verb) {
   check_output(recipe);
   const TaskKind& task = task_kind(recipe);
   if (task.check) task.check(recipe);
+  // A program of one's own may make another optimizer than the recipe's.
+  if (verb == Verb::train && optim::optimizers().at(recipe.optimizer.type, "optimizer.type").reevaluates)
+    require_whole_gradients(recipe, recipe.optimizer.type);
   if (verb != Verb::fit) check_mesh(recipe);
   if (verb == Verb::train && !task.head.empty()) check_model(recipe);
   if (verb == Verb::test) {

@@ -325,6 +325,10 @@ enum class Verb { train, test, fit };
 // size, are checked by resolve() (strategy/topology.h). REQUIRES: recipe is resolved.
 void check_recipe(const Recipe& recipe, Verb verb);
 
+// Throws ConfigError if the recipe clips gradients or scales the loss, for an optimizer that evaluates a
+// batch several times (OptimizerKind::reevaluates).
+void require_whole_gradients(const Recipe& recipe, const std::string& optimizer);
+
 // Serialises the recipe and its origins for another process: decode_recipe reads no file and expands no
 // variable. REQUIRES: recipe is resolved.
 std::string encode_recipe(const Recipe& recipe);

@@ -491,6 +491,17 @@ TEST_F(CheckRecipe, AUsersProgramLoadsModelAndDataItself) {
   refuses({"model.path=null", "checkpoint.every=sometimes"}, "checkpoint.every", Verb::fit);
 }
 
+TEST_F(CheckRecipe, AnOptimizerThatNeedsWholeGradientsIsCheckedBeforeDataAreRead) {
+  refuses({"optimizer.type=LBFGS"},
+          "training.max_grad_norm: LBFGS compares gradients with changes of the loss");
+  refuses({"optimizer.type=LBFGS", "training.max_grad_norm=0", "training.max_grad_value=1"},
+          "training.max_grad_value: LBFGS compares");
+  refuses({"optimizer.type=LBFGS", "training.max_grad_norm=0", "training.precision=fp16"},
+          "training.precision: LBFGS evaluates a batch several times");
+  EXPECT_NO_THROW(check({"optimizer.type=LBFGS", "training.max_grad_norm=0"}));
+  EXPECT_NO_THROW(check({"optimizer.type=LBFGS"}, Verb::fit)) << "its Module may make another optimizer";
+}
+
 TEST_F(CheckRecipe, FilesMustExist) {
   refuses({"data.train=/no/such.tsv"},
           "--set data.train=/no/such.tsv: data.train: /no/such.tsv does not exist");

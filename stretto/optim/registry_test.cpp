@@ -446,13 +446,14 @@ TEST(Optimizers, ProgramsCanAddTheirOwn) {
   EXPECT_TRUE(at::equal(buffers.master, at::tensor({-0.5f, 0.5f, 0.0f, -0.5f})));
 }
 
-// The launcher's memory estimate depends on state_tensors.
+// The launcher's memory estimate depends on state_tensors, and the check of a recipe on reevaluates.
 TEST(Optimizers, HaveAtLeastTheStateOfTheirKind) {
   for (const OptimizerKind& kind : optimizers().entries()) {
     for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
       const optim::Run run(from_yaml("{type: " + kind.name() + "}"), type);
       const int64_t parameter_bytes = (12 + 12 + 3) * c10::elementSize(type);
       EXPECT_GE(run.optimizer->state_bytes(), kind.state_tensors * parameter_bytes) << kind.name();
+      EXPECT_EQ(run.optimizer->reevaluates(), kind.reevaluates) << kind.name();
     }
   }
 }

@@ -5,10 +5,11 @@
 namespace stretto::optim {
 
 Registry<OptimizerKind>& optimizers() {
-  const auto kind = [](std::string type, std::string help, auto defaults,
-                       int state_tensors) -> OptimizerKind {
+  const auto kind = [](std::string type, std::string help, auto defaults, int state_tensors,
+                       bool reevaluates = false) -> OptimizerKind {
     return {.kind = {std::move(type), std::move(help), settings::Settings(std::move(defaults))},
-            .state_tensors = state_tensors};
+            .state_tensors = state_tensors,
+            .reevaluates = reevaluates};
   };
   // The default rates of AdamW and SGD are for fine-tuning; the others are those of torch.optim, and Lamb's
   // of DeepSpeed.
@@ -33,8 +34,8 @@ Registry<OptimizerKind>& optimizers() {
        kind("SparseAdam",
             "Adam that steps only the rows of sparse embedding tables that have gradients; on the CPU",
             SparseAdamOptions{}, 2),
-       kind("LBFGS", "quasi-Newton steps, each of several evaluations of the same batch", LbfgsOptions{},
-            0)});
+       kind("LBFGS", "quasi-Newton steps, each of several evaluations of the same batch", LbfgsOptions{}, 0,
+            /*reevaluates=*/true)});
   return registry;
 }
 

@@ -23,6 +23,7 @@ struct OptimizerKind {
   // The minimum number of tensors as large as the parameters in its state, over all settings; the launcher's
   // memory estimate uses it.
   int state_tensors = 0;
+  bool reevaluates = false;  // as Optimizer::reevaluates()
 
   const std::string& name() const { return kind.type; }
 };

@@ -84,20 +84,6 @@ OptimizerPlan make_plan(const Recipe& recipe, Module& module, int64_t global_bat
   return plan;
 }
 
-// LBFGS compares gradients with changes of the loss, so they must not be modified.
-void require_whole_gradients(const Recipe& recipe, const parallel::EngineFacts& facts) {
-  const TrainingConfig& training = recipe.training;
-  if (facts.reevaluates && training.precision == Precision::fp16) {
-    throw ConfigError("{}: {} evaluates a batch several times with one loss scale; use bf16 or fp32",
-                      recipe.origins.label("training.precision"), facts.optimizer);
-  }
-  if (!facts.reevaluates || (training.max_grad_norm <= 0 && !training.max_grad_value)) return;
-  throw ConfigError(
-      "{}: {} compares gradients with changes of the loss, so it cannot use clipped gradients; set training.max_grad_norm to 0 and remove max_grad_value",
-      recipe.origins.label(training.max_grad_value ? "training.max_grad_value" : "training.max_grad_norm"),
-      facts.optimizer);
-}
-
 // Throws ConfigError for a module that cannot be trained on the recipe's ranks of each layer.
 void check_division(const Recipe& recipe, const Module& module, const parallel::EngineFacts& facts) {
   const std::string place = recipe.origins.label("training.mesh.tp");
@@ -151,7 +137,7 @@ Session::Session(const SessionParts& parts, OptimizerPlan plan, const TensorSour
   module.root().train();
   if (recipe.training.deterministic) begin_deterministic();
   place_teachers(module, device, recipe.training.precision, mesh);
-  require_whole_gradients(recipe, engine.facts());
+  if (engine.facts().reevaluates) require_whole_gradients(recipe, engine.facts().optimizer);
   check_division(recipe, module, engine.facts());
   products = choose_matmul_libraries(recipe, module.root(), train, mesh.batch_plan().batch_size,
                                      engine.facts().precision, mesh, device);
