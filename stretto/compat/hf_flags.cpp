@@ -6,6 +6,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
 #include "stretto/config/tasks/text_classification.h"
+#include "stretto/model_config/outline.h"
 
 namespace stretto::compat {
 namespace {
@@ -76,6 +77,11 @@ void use_model_type(ScriptState& state, const std::string& value) {
   if (state.script != Script::clm)
     throw ConfigError("--model_type {}: it is a flag of run_clm.py only; pass --config_name", value);
   if (state.has("model_name_or_path") || state.has("config_name")) return;
+  const std::vector<std::string> known = bundled_decoders();
+  if (std::ranges::find(known, value) == known.end()) {
+    throw ConfigError("--model_type {}: it is not one of {}{}", value, fmt::join(known, ", "),
+                      did_you_mean(value, known));
+  }
   state.recipe.set("model.type", quoted(value));
   state.set_for(state.has("config_overrides") ? "config_overrides" : "model_type", "model.config",
                 overrides_section(state.value("config_overrides", "")));

@@ -409,6 +409,8 @@ TEST(HfScript, UnsupportedFlagsAreRefused) {
   EXPECT_THAT(clm({}), has_all("--model_name_or_path", "--config_name and --tokenizer_name"));
   EXPECT_THAT(clm({"--config_name", "c.json"}), HasSubstr("--tokenizer_name is required with --config_name"));
   EXPECT_THAT(clm({"--model_type", "gpt2"}), HasSubstr("--tokenizer_name is required with --model_type"));
+  EXPECT_THAT(clm({"--model_type", "lama", "--tokenizer_name", "t"}),
+              has_all("--model_type lama: it is not one of gpt2, llama, ", "did you mean \"llama\"?"));
   const auto overriding = [&](const std::string& overrides, const std::string& flag,
                               const std::string& value) {
     return clm({"--config_overrides", overrides, flag, value, "--tokenizer_name", "t"});

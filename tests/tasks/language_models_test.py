@@ -216,7 +216,7 @@ def check_door(stretto):
     stretto.run(*by_flags, "by-flags")
     require(stretto.json("by-flags/all_results.json")["eval_loss"] == results["eval_loss"], "--config_overrides")
     stretto.require_error("model.config.n_embd: found \"x\"; expected an integer", *by_flags, "refused", "--config_overrides", "n_embd=x")
-    stretto.require_error('--model_type mamba: model.type: "mamba" is not one of gpt2, llama, mistral, qwen2, qwen3',
+    stretto.require_error('--model_type mamba: it is not one of gpt2, llama, mistral, qwen2, qwen3',
                           *by_flags, "refused", "--model_type", "mamba")
     (stretto.folder / "other.json").write_text("{}")
     stretto.require_error("--config_name other.json: the weights of --model_name_or_path by-flags cannot have the configuration",
