@@ -138,6 +138,11 @@ int run_plan(Script script, const ScriptPlan& plan, const ScriptArguments& argum
         "{}: this process is a rank of another launcher (torchrun, srun, mpirun), but {} starts its own ranks; start it once, with -N",
         verb, verb);
   for (const std::string& note : plan.notes) log::info("{}", note);
+  if (arguments.tp > 1) {
+    log::info(
+        "--tp {}: as in transformers, --per_device_train_batch_size is the batch of a group of {} ranks, which divide each layer and read the same samples",
+        arguments.tp, arguments.tp);
+  }
   if (std::filesystem::exists(plan.output_dir) && !std::filesystem::is_directory(plan.output_dir))
     throw ConfigError("--output_dir {}: it is a file; expected a folder", plan.output_dir.string());
   return Stages(script, plan, arguments).run();
