@@ -145,6 +145,7 @@ std::vector<Key> make_accelerate_keys() {
       {"fsdp_config.fsdp_reshard_after_forward", reshard},
       ignored("fsdp_config.fsdp_version", "both versions mean the same here"),
       {"fsdp_config.fsdp_offload_params", offload_parameters},
+      {"fsdp_config.fsdp_cpu_offload", offload_parameters},
       choice("fsdp_config.fsdp_activation_checkpointing", "training.activation_checkpointing",
              {{"false", "0"}, {"False", "0"}, {"true", "1"}, {"True", "1"}}),
       {"fsdp_config.fsdp_auto_wrap_policy", wrap_policy},

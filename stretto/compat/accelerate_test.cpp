@@ -211,6 +211,7 @@ fsdp_config:
   fsdp_version: 2
   fsdp_reshard_after_forward: true
   fsdp_offload_params: false
+  fsdp_cpu_offload: false
   fsdp_auto_wrap_policy: SIZE_BASED_WRAP
   fsdp_min_num_params: 1000
   fsdp_transformer_layer_cls_to_wrap: BertLayer

@@ -155,7 +155,7 @@ constexpr const char* documented_deepspeed = R"({
 "fp16": {"enabled": false, "auto_cast": false, "loss_scale": 0, "initial_scale_power": 16,
   "loss_scale_window": 1000,
   "hysteresis": 2, "consecutive_hysteresis": false, "min_loss_scale": 1,
-  "fp16_master_weights_and_grads": false},
+  "fused_mode": true, "fp16_master_weights_and_grads": false},
 "bf16": {"enabled": true, "bf16_master_weights_and_grads": false, "bf16_optimizer_states": false},
 "torch_autocast": {"enabled": true, "dtype": "bfloat16", "lower_precision_safe_modules": ["torch.nn.Linear"]},
 "amp": {"enabled": false, "opt_level": "O1"}, "gradient_clipping": 1.0,
@@ -171,6 +171,11 @@ constexpr const char* documented_deepspeed = R"({
   "stage3_max_live_parameters": 1e9, "stage3_max_reuse_distance": 1e9, "stage3_prefetch_bucket_size": 5e8,
   "stage3_param_persistence_threshold": 1e6, "sub_group_size": 1e12, "elastic_checkpoint": true,
   "stage3_gather_16bit_weights_on_model_save": true, "stage3_module_granularity_threshold": 0,
+  "stage3_model_persistence_threshold": 1e9, "gather_16bit_weights_on_model_save": true,
+  "max_live_parameters": 1e9, "stage3_allgather_sequential": false, "partition_stream_chunk_size": 0,
+  "leaf_module": {"classes": ["a.B"], "names": [], "name_suffixes": []}, "cpu_offload_param": false,
+  "use_multi_rank_bucket_allreduce": true, "zero_quantized_nontrainable_weights": false,
+  "override_module_apply": true, "enable_sanity_checks": false, "pipeline_loading_checkpoint": false,
   "ignore_unused_parameters": true, "zero_hpz_partition_size": 1, "zero_quantized_weights": false,
   "zero_quantized_gradients": false, "log_trace_cache_warnings": false, "cpu_offload": false,
   "save_muon_momentum_buffer_in_memory": false},
@@ -228,6 +233,22 @@ TEST_F(Foreign, EveryDocumentedKeyOfDeepSpeedIsKnown) {
   EXPECT_THAT(foreign.notes, testing::Not(Contains(testing::ContainsRegex(
                                  "autotuning|data_efficiency|progressive_layer_drop|compression_training"))))
       << "what is disabled needs no note";
+}
+
+// DeepSpeed reads its file by hjson.
+TEST_F(Foreign, CommentsOfJsonAreLeftOut) {
+  const ForeignConfig foreign = read_deepspeed(write("ds.json", R"(// a file
+{
+  "gradient_clipping": 0.5, // "gradient_clipping": 2
+  /* "train_batch_size": 3,
+  */ "tensorboard": {"output_path": "http://a//b", "job_name": "a \" // b"},
+  "train_batch_size": 8, // the last
+}
+)"));
+  EXPECT_EQ(recipe(foreign).training.max_grad_norm, 0.5);
+  EXPECT_EQ(recipe(foreign).training.global_batch_size, 8);
+  EXPECT_THAT(refusal([&] { read_deepspeed(write("ds.json", "{\n  // a\n  /* b */ \"stag\": 1\n}")); }),
+              has_all("ds.json:3:11: stag"));
 }
 
 TEST_F(Foreign, ADecayEndsAtDeepSpeedsTotalNumberOfSteps) {

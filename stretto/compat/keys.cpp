@@ -75,6 +75,30 @@ void read_node(const YamlNode& node, const std::string& key, const std::vector<K
     read_node(child, key.empty() ? child.key : key + "." + child.key, table, unset, config);
 }
 
+// `text` with spaces in place of comments, // and /* */, which DeepSpeed accepts in JSON.
+std::string without_comments(std::string text) {
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (in_string) {
+      if (text[i] == '\\')
+        ++i;
+      else if (text[i] == '"')
+        in_string = false;
+      continue;
+    }
+    in_string = text[i] == '"';
+    const bool line = text.compare(i, 2, "//") == 0, block = text.compare(i, 2, "/*") == 0;
+    if (!line && !block) continue;
+    const size_t found = line ? text.find('\n', i) : text.find("*/", i + 2);
+    const size_t end = found == std::string::npos ? text.size() : found + (block ? 2 : 0);
+    for (size_t at = i; at < end; ++at) {
+      if (text[at] != '\n') text[at] = ' ';
+    }
+    i = end - 1;
+  }
+  return text;
+}
+
 void require_scalar(const Value& value) {
   if (value.node.kind != YamlNode::Kind::scalar)
     throw ConfigError("{}: expected a value, found a list or a section", value.place());
@@ -302,7 +326,10 @@ YamlNode parse_file(const std::filesystem::path& file, const std::string& what, 
   }
   config.files.push_back(file.string());
   std::string text = read_file(file);
-  if (trim(text).starts_with('{')) std::ranges::replace(text, '\t', ' ');
+  if (const std::string_view content = trim(text); content.starts_with('{') || content.starts_with("//")) {
+    text = without_comments(std::move(text));
+    std::ranges::replace(text, '\t', ' ');
+  }
   if (repeated == RepeatedKeys::refused) return settings::parse_yaml(text, file.string());
   return settings::parse_yaml(text, file.string(), config.warnings);
 }

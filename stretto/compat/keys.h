@@ -95,8 +95,8 @@ std::string with_home(const std::string& text);
 // Whether a key may occur twice in a section: with PyYAML's rule the last value counts, with a warning.
 enum class RepeatedKeys { refused, last_counts };
 
-// Parses YAML, or JSON, which is YAML except for tabs between tokens. Adds the file and the warnings to
-// `config`. Throws ConfigError with file, line and column, IoError.
+// Parses YAML, or JSON, which is YAML except for tabs between tokens and comments. Adds the file and the
+// warnings to `config`. Throws ConfigError with file, line and column, IoError.
 settings::YamlNode parse_file(const std::filesystem::path& file, const std::string& what,
                               compat::ForeignConfig& config,
                               RepeatedKeys repeated = RepeatedKeys::last_counts);
