@@ -68,7 +68,7 @@ TEST(Plan, ProposesTheMeshThatFitsIntoMemory) {
   ASSERT_EQ(table.exit_code, 0) << table.err;
   EXPECT_THAT(table.out, AllOf(ContainsRegex("fsdp +[0-9.]+ [KMG]iB.*does not fit"),
                                ContainsRegex("tp 2 +[0-9.]+ [KMG]iB.*<- recommended"),
-                               HasSubstr("divides each layer among 2 ranks: --tp 2 --strategy")));
+                               HasSubstr("divides each layer among 2 ranks:\n--tp 2 --strategy")));
   // Heads that ranks cannot divide are no proposal.
   const ShellResult none = shell(workspace.command("plan", 3, settings) + " --steps 3 --memory 0.001");
   ASSERT_EQ(none.exit_code, 0) << none.err;

@@ -21,6 +21,14 @@ std::string label(const PlanJson& row) {
   return row.at("strategy").get<std::string>() + (tp > 1 ? fmt::format(" tp {}", tp) : "");
 }
 
+// The description of a batch in lines of at most 80 characters, which begin at column 10.
+std::string batch_lines(std::string text) {
+  constexpr size_t widest = 70;
+  if (const size_t cut = text.rfind(" x "); text.size() > widest && cut != std::string::npos)
+    text.replace(cut, 1, "\n          ");
+  return text;
+}
+
 std::string measured(const PlanJson& mesh) {
   const int tp = mesh.at("strategies").at(0).at("tp").get<int>();
   return fmt::format(
@@ -74,8 +82,9 @@ std::string PlanReport::text(const std::string& strategy) const {
   std::string text;
   for (const PlanJson& mesh : meshes_) text += measured(mesh);
   text += fmt::format(
-      "job       {}\n          {} on {}, {} and {} per host\n\n", job.at("batch").get<std::string>(),
-      counted(job.at("ranks").get<int64_t>(), "rank"), counted(job.at("hosts").get<int64_t>(), "host"),
+      "job       {}\n          {} on {}, {} and {} per host\n\n",
+      batch_lines(job.at("batch").get<std::string>()), counted(job.at("ranks").get<int64_t>(), "rank"),
+      counted(job.at("hosts").get<int64_t>(), "host"),
       counted(job.at("cores_per_host").get<int64_t>(), "core"), bytes(job, "memory_per_host"));
   size_t width = 8;
   for (const PlanJson* row : rows()) width = std::max(width, label(*row).size() + 1);
@@ -88,14 +97,15 @@ std::string PlanReport::text(const std::string& strategy) const {
                         1 / seconds(*row), row->at("bound").get<std::string>(),
                         !fits(*row)                       ? "does not fit"
                         : row == chosen                   ? "<- recommended"
-                        : row->at("strategy") == strategy ? "<- training.strategy"
+                        : row->at("strategy") == strategy ? "<- the recipe's"
                                                           : "");
   }
   if (chosen == nullptr) {
     text +=
-        "\nNo strategy fits: use more hosts or ranks per host, a smaller micro-batch, or training.activation_checkpointing\n";
+        "\nNo strategy fits: use more hosts or ranks per host, a smaller micro-batch, or\n"
+        "training.activation_checkpointing\n";
   } else if (chosen->at("tp") > 1) {
-    text += fmt::format("\nThe recommended mesh divides each layer among {} ranks: --tp {} --strategy {}\n",
+    text += fmt::format("\nThe recommended mesh divides each layer among {} ranks:\n--tp {} --strategy {}\n",
                         chosen->at("tp").get<int>(), chosen->at("tp").get<int>(),
                         chosen->at("strategy").get<std::string>());
   }
