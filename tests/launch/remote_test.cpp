@@ -247,6 +247,28 @@ TEST_F(Remote, OneHostNeedsNoOther) {
   EXPECT_FALSE(has("rsh.commands"));
 }
 
+TEST_F(Remote, EncryptionOfOneHostHasNoEffect) {
+  const char* warning = "--encrypt has no effect: the job has one host, whose ranks share memory";
+  for (const char* hosts : {"", "--hosts localhost,localhost "}) {
+    const ShellResult result = shell(fmt::format("{} launch --encrypt {}-- true", STRETTO_PROGRAM, hosts));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(warning)) << hosts;
+  }
+}
+
+TEST_F(Remote, EncryptionWithoutASecretNamesWhatAsksForIt) {
+  const auto refusal = [](const std::string& variables, const std::string& options) {
+    return shell(
+               fmt::format("env -u STRETTO_SECRET {} {} launch --nodes 2 --master-addr 127.0.0.1 {} -- true",
+                           variables, STRETTO_PROGRAM, options))
+        .err;
+  };
+  EXPECT_THAT(refusal("", "--encrypt"),
+              HasSubstr("error: --encrypt: its key is derived from the job's secret"));
+  EXPECT_THAT(refusal("STRETTO_ENCRYPT=1", ""),
+              HasSubstr("error: environment: STRETTO_ENCRYPT: its key is derived from the job's secret"));
+}
+
 TEST_F(Remote, AStrayVariableIsNamed) {
   const ShellResult result = shell("STRETTO_JOIN=stdin " STRETTO_PROGRAM " launch -- true < /dev/null");
   EXPECT_EQ(result.exit_code, usage_error);
