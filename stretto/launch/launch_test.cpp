@@ -174,6 +174,10 @@ TEST_F(Launch, AMessageThatRanksShareIsShownOnce) {
   std::filesystem::remove(here("err"));
   EXPECT_EQ(launch(options), 0);
   EXPECT_EQ(text("err"), "[ranks 1, 2] stretto: warning: low\n");
+  options = shell("echo 'stretto: error: before the logger knows its rank' >&2; sleep 0.5", 3);
+  std::filesystem::remove(here("err"));
+  EXPECT_EQ(launch(options), 0);
+  EXPECT_EQ(text("err"), "stretto: error: before the logger knows its rank\n");
 }
 
 TEST_F(Launch, AfterAUsageErrorNothingElseIsReported) {

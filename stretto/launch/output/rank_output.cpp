@@ -81,8 +81,8 @@ void RankOutput::take_line(int stream, std::string_view line) {
 
   const bool logged = log_line(line);
   const bool marked = line.starts_with(mark_);
-  if (is_message(stream, line)) {
-    console_->message(rank_, rank_ == 0 ? line : line.substr(mark_.size()));
+  if (const auto message = message_in(stream, line)) {
+    console_->message(rank_, *message);
   } else if (rank_ == 0) {
     return;
   } else if (marked && (stream == 1 || !logged)) {
@@ -92,9 +92,11 @@ void RankOutput::take_line(int stream, std::string_view line) {
   }
 }
 
-bool RankOutput::is_message(int stream, std::string_view line) const {
-  if (rank_ == 0) return stream == 1 && line.starts_with(logger_mark);
-  return stream == 1 && line.starts_with(mark_) && line.substr(mark_.size()).starts_with(logger_mark);
+// The logger marks its messages with the rank as soon as it knows it.
+std::optional<std::string_view> RankOutput::message_in(int stream, std::string_view line) const {
+  if (rank_ != 0 && line.starts_with(mark_)) line.remove_prefix(mark_.size());
+  if (stream != 1 || !line.starts_with(logger_mark)) return std::nullopt;
+  return line;
 }
 
 // A full disk must not end the job: on an error the file is closed, and the rank's lines go to the console.

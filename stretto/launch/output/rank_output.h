@@ -4,7 +4,9 @@
 #include <deque>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "stretto/base/fd.h"
 #include "stretto/base/held_file.h"
@@ -16,7 +18,8 @@ namespace stretto::launch {
 // Forwards a rank's standard output (stream 0) and standard error (stream 1): to its log file, if there is
 // one, line by line with time stamps; and to the console. The console gets rank 0's output unchanged, and all
 // lines of the other ranks with the prefix "[rank <n>] "; if there is a log file, only lines of standard
-// error that already have this prefix, which stretto's logger gives to warnings and errors.
+// error that already have this prefix. Warnings and errors of stretto's logger, with or without it, are shown
+// once for all ranks (shared_messages.h).
 class RankOutput {
  public:
   // `log`: the path of the log file, or empty; a separator line with the number of `process` is appended.
@@ -50,7 +53,8 @@ class RankOutput {
   };
   size_t read_some(int stream);
   void take_line(int stream, std::string_view line);
-  bool is_message(int stream, std::string_view line) const;
+  // A warning or error of the logger, without the rank's mark.
+  std::optional<std::string_view> message_in(int stream, std::string_view line) const;
   bool log_line(std::string_view line);
   void close_log(const std::string& reason);
 
