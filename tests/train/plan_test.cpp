@@ -110,6 +110,7 @@ TEST(Plan, RefusesWhatCannotBePlanned) {
     EXPECT_EQ(result.exit_code, 2) << arguments;
     EXPECT_THAT(result.err, HasSubstr(problem));
     EXPECT_THAT(result.err, Not(HasSubstr("ended with exit code"))) << "one message per mistake";
+    EXPECT_FALSE(workspace.has("run/plan")) << arguments;
   }
 }
 

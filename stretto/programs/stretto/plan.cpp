@@ -6,6 +6,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
+#include "stretto/base/new_folder.h"
 #include "stretto/base/strings.h"
 #include "stretto/cluster/machine/memory.h"
 #include "stretto/config/task_kind.h"
@@ -67,7 +68,7 @@ int plan(arguments::PlanArguments& arguments) {
   resolve(topology_request(recipe), hosts_of_ranks);
   arguments::require_division(recipe);
   options.pin = false;  // a rank sees all cores
-  make_folders(options.log_folder);
+  const NewFolder made(options.log_folder);
   const double available = machine::available_memory();
   const std::vector<Recipe> recipes = recipes_by_mesh(recipe, hosts_of_ranks);
   PlanReport report;
@@ -82,7 +83,10 @@ int plan(arguments::PlanArguments& arguments) {
     options.ranks = static_cast<int>(on_mesh.training.mesh.tp);
     std::filesystem::remove(arguments::plan_file(recipe));
     const int code = launch::run(options);
-    if (code != 0 || !std::filesystem::exists(arguments::plan_file(recipe))) return code;  // or interrupted
+    if (code != 0 || !std::filesystem::exists(arguments::plan_file(recipe))) {  // or interrupted
+      remove_folder(options.log_folder);
+      return code;
+    }
     report.add(nlohmann::ordered_json::parse(read_file(arguments::plan_file(recipe))));
     if (report.best() != nullptr) break;
   }
