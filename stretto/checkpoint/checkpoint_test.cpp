@@ -498,6 +498,22 @@ TEST_F(SeparateFolders, AHostFetchesOnlyWhatItsRanksRead) {
   });
 }
 
+TEST_F(SeparateFolders, RanksOfAHostReadOneCopy) {
+  EXPECT_THAT(save(1), ::testing::Each(""));
+  comm::run_rank_threads(3, [&](Group& group) {
+    State state = sharded_state(group.rank(), 3, /*by_rows=*/false, /*filled=*/false);
+    const std::filesystem::path own = folder(std::min(group.rank(), 1));  // ranks 1 and 2 are of one host
+    ReadableCheckpoint readable(group, checkpoint_format::checkpoint_path(own, 1), own,
+                                std::chrono::milliseconds(0));
+    readable.fetch(state);
+    load(group, readable.path(), state);
+    const State expected = sharded_state(group.rank(), 3, /*by_rows=*/false, /*filled=*/true);
+    EXPECT_TRUE(at::equal(state.tensors[0].pieces[0].data, expected.tensors[0].pieces[0].data));
+    EXPECT_EQ(readable.path() == separate_folder(own, 1, 1), group.rank() > 0);
+  });
+  EXPECT_TRUE(is_empty(1)) << "the copy was removed";
+}
+
 // The failure is on the rank that writes its file, or on rank 0, which receives it.
 TEST_F(SeparateFolders, AFailureAnywhereCommitsNothing) {
   const auto reasons = save(4, [&](int64_t step) {
