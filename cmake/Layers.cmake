@@ -1,10 +1,11 @@
-# stretto_layer(NAME [TORCH] [LIGHT] [USES layer...] [TEST_USES layer...] [LIBS target...])
+# stretto_layer(NAME [TORCH] [LIGHT] [COMPUTING_TESTS] [USES layer...] [TEST_USES layer...] [LIBS target...])
 #
 # A layer is a folder, a static library `stretto_NAME` and a test binary `stretto_NAME_test`; a layer's folder
 # may lie inside of another's ("comm/mpi": stretto_comm_mpi). USES lists the layers whose headers it includes,
 # TEST_USES the further ones that its tests include; tests/layering_test reads the same lists from layers.txt
 # and rejects any other #include, and layers that are listed and not included. TORCH marks the layers that use
 # libtorch. LIGHT marks layers whose run time does not matter: -O1 takes a quarter off their compile time.
+# COMPUTING_TESTS marks those whose tests, without libtorch, run longer at -O0 than they compile at -O1.
 # `make test-asan-torch-free` and `make test-tsan` run the tests of the layers without libtorch; the latter
 # also those that stretto_thread_tests names.
 set(STRETTO_LAYERS_FILE ${CMAKE_BINARY_DIR}/layers.txt)
@@ -38,7 +39,7 @@ function(stretto_layer_libraries what result)
 endfunction()
 
 function(stretto_layer name)
-  cmake_parse_arguments(ARG "TORCH;LIGHT" "" "USES;TEST_USES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;LIGHT;COMPUTING_TESTS" "" "USES;TEST_USES;LIBS" ${ARGN})
   list(JOIN ARG_USES " " uses)
   list(JOIN ARG_TEST_USES " " test_uses)
   file(APPEND ${STRETTO_LAYERS_FILE} "${name}: ${uses} | ${test_uses}\n")
@@ -88,8 +89,7 @@ function(stretto_layer name)
     if(ARG_TORCH)
       stretto_precompile(${lib}_test stretto_torch_test_pch)
     else()
-      target_compile_options(${lib}_test PRIVATE ${STRETTO_TEST_FLAGS})
-      stretto_precompile(${lib}_test stretto_test_pch)
+      stretto_precompile_test(${lib}_test ${ARG_COMPUTING_TESTS})
       file(APPEND ${STRETTO_SANITIZED_TARGETS_FILE} "${lib}_test\n")
       file(APPEND ${STRETTO_SANITIZED_LABELS_FILE} "${name}\n")
     endif()

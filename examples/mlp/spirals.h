@@ -4,8 +4,12 @@
 #include <cstdio>
 
 #include <torch/data.h>
-#include <torch/nn.h>
-#include <torch/optim.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+#include <torch/utils.h>
 
 // Points in the plane, each on one of two spirals; the label is the spiral.
 class Spirals : public torch::data::datasets::Dataset<Spirals> {

@@ -2,8 +2,13 @@
 
 #include <vector>
 
-#include <torch/nn.h>
-#include <torch/optim.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/rnn.h>
+#include <torch/nn/utils/rnn.h>
+#include <torch/optim/adamw.h>
+#include <torch/utils.h>
 
 // Padded sentences of random words; a word's tag is 1 if the word before it is even.
 struct Sentences {

@@ -1,8 +1,12 @@
 #pragma once
 
 #include <torch/data.h>
-#include <torch/nn.h>
-#include <torch/optim.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/adamw.h>
+#include <torch/serialize.h>
+#include <torch/utils.h>
 
 // Noisy pictures, 1 x 12 x 12, of a horizontal or vertical bar.
 class Bars : public torch::data::datasets::Dataset<Bars> {

@@ -25,7 +25,17 @@ std::vector<int> numbered(int ranks) {
   return row;
 }
 
-// Calls `use` for all shapes of up to 16 ranks, in all orders of their axes.
+// Whether axes of size 1 are in their usual order: one of the orders that give the same positions.
+bool is_first_of_equal_orders(const MeshShape& shape) {
+  std::vector<Axis> ones;
+  for (const Axis axis : shape.order) {
+    if (shape.size(axis) == 1) ones.push_back(axis);
+  }
+  return std::ranges::is_sorted(ones);
+}
+
+// Calls `use` for all shapes of up to 16 ranks, in all orders of their axes; above 8 ranks without orders
+// that differ in axes of size 1.
 void for_each_shape(const std::function<void(const MeshShape&)>& use) {
   for (int pp = 1; pp <= 16; ++pp)
     for (int replicate = 1; pp * replicate <= 16; ++replicate)
@@ -33,8 +43,9 @@ void for_each_shape(const std::function<void(const MeshShape&)>& use) {
         for (int cp = 1; pp * replicate * shard * cp <= 16; ++cp)
           for (int tp = 1; pp * replicate * shard * cp * tp <= 16; ++tp) {
             MeshShape shape = {.pp = pp, .dp_replicate = replicate, .dp_shard = shard, .cp = cp, .tp = tp};
-            do use(shape);
-            while (std::ranges::next_permutation(shape.order).found);
+            do {
+              if (shape.ranks() <= 8 || is_first_of_equal_orders(shape)) use(shape);
+            } while (std::ranges::next_permutation(shape.order).found);
           }
 }
 
@@ -87,7 +98,7 @@ TEST(MeshShape, SizesThatDoNotFitTheRanksAreRefused) {
 TEST(MeshShape, EachSetOfAxesPartitionsTheRanks) {
   int shapes = 0;
   for_each_shape([&](const MeshShape& shape) {
-    ++shapes;
+    shapes += shape.ranks() <= 8;
     const std::vector<int> row = numbered(shape.ranks());
     for (uint8_t bits = 0; bits <= Axes::world.bits; ++bits) {
       Axes axes;

@@ -50,7 +50,10 @@ EncodeOptions options_of(const json& expected) {
 
 template <class Values>
 void append_column(std::string& line, const Values& values, char behind) {
-  for (const auto value : values) line.append(fmt::format_int(static_cast<int64_t>(value)).c_str()) += ' ';
+  for (const auto value : values) {
+    const fmt::format_int text(static_cast<int64_t>(value));
+    line.append(text.data(), text.size()) += ' ';
+  }
   if (line.ends_with(' ')) line.pop_back();
   line += behind;
 }

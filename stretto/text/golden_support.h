@@ -41,7 +41,8 @@ inline uint32_t crc32(std::string_view bytes, uint32_t sum) {
 inline std::string line_of(const Encoding& encoding) {
   std::string line;
   const auto append = [&](auto number, char behind) {
-    line.append(fmt::format_int(number).c_str()) += behind;
+    const fmt::format_int text(number);
+    line.append(text.data(), text.size()) += behind;
   };
   for (const int32_t id : encoding.ids) append(id, ' ');
   if (!line.empty()) line.pop_back();

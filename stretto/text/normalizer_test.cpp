@@ -29,10 +29,15 @@ std::string normal_form_line(const Normalizer& normalizer, std::string_view text
   NormalizedText normal;
   normalizer.normalize(text, 0, normal);
   std::string line;
-  for (const char byte : normal.bytes) line += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  for (const char byte : normal.bytes) {
+    const auto value = static_cast<unsigned char>(byte);
+    (line += "0123456789abcdef"[value >> 4]) += "0123456789abcdef"[value & 15];
+  }
   line += '\t';
   for (size_t i = 0; i < normal.bytes.size(); ++i) {
-    if (is_lead_byte(normal.bytes[i])) line += fmt::format("{} ", normal.characters[i]);
+    if (!is_lead_byte(normal.bytes[i])) continue;
+    const fmt::format_int character(normal.characters[i]);
+    line.append(character.data(), character.size()) += ' ';
   }
   if (line.ends_with(' ')) line.pop_back();
   return line + '\n';

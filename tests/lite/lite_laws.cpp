@@ -5,6 +5,10 @@
 #include "zoo.h"
 
 #include <torch/data.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/utils/clip_grad.h>
 
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"

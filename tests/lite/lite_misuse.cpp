@@ -6,6 +6,9 @@
 
 #include "zoo.h"
 
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/dropout.h>
+
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"

@@ -1,7 +1,9 @@
 #pragma once
 
-#include <torch/nn.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
 #include <torch/optim.h>
+#include <torch/utils.h>
 
 #include "stretto/stretto.h"
 
