@@ -152,6 +152,7 @@ function(stretto_mpi_library)
   target_include_directories(stretto_mpi PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(stretto_mpi PRIVATE STRETTO_VERSION="${PROJECT_VERSION}")
   target_link_libraries(stretto_mpi PRIVATE stretto_options stretto_torch MPI::MPI_CXX)
+  stretto_precompile(stretto_mpi stretto_torch_pch)
   set_target_properties(stretto_mpi PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/stretto
     INSTALL_RPATH $ORIGIN/torch/lib)
   install(TARGETS stretto_mpi LIBRARY DESTINATION lib/stretto)

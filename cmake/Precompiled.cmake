@@ -42,12 +42,13 @@ function(stretto_precompile target kind)
   if(kind MATCHES "test_pch")
     target_compile_options(${target} PRIVATE ${STRETTO_TEST_FLAGS})
   endif()
+  # Macros must be as they were when the header was precompiled, also in programs that use neither of these
+  # libraries.
   if(kind STREQUAL "stretto_torch_test_pch")
-    # Macros must be as they were when the header was precompiled, also in programs that use neither of these
-    # libraries.
-    target_compile_definitions(${target} PRIVATE GTEST_HAS_PTHREAD=1 $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
+    target_compile_definitions(${target} PRIVATE GTEST_HAS_PTHREAD=1)
   endif()
   if(kind MATCHES "torch")
+    target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:$<TARGET_NAME_IF_EXISTS:stretto_torch>>)
   endif()
 endfunction()
