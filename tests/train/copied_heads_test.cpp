@@ -13,18 +13,17 @@ using ::testing::SizeIs;
 
 TEST(CopiedHeads, TakeTheStepsOfWholeModels) {
   const DecoderWorkspace workspace;
-  for (const std::string model : {"llama-2", "llama-1"}) {
-    for (const std::string how : {"", " ema.decay=0.9 training.grad_accumulation_steps=2"}) {
-      const std::string settings = " resume=false model.config=" + workspace.path(model + ".json") + how;
-      workspace.train(model, 1, settings);
-      for (const auto& [ranks, mesh] : {std::pair(2, "tp=2"),
-                                        {4, "tp=4"},
-                                        {4, "tp=2 training.strategy=zero1"},
-                                        {8, "tp=4 training.strategy=zero1 training.shared_parameters=off"},
-                                        {8, "tp=4 training.strategy=fsdp"}}) {
-        workspace.train("divided", ranks, fmt::format("{} training.mesh.{}", settings, mesh));
-        expect_same_steps(workspace, model, "divided");
-      }
+  for (const auto& [model, how] : {std::pair<std::string, std::string>{"llama-2", ""},
+                                   {"llama-1", " ema.decay=0.9 training.grad_accumulation_steps=2"}}) {
+    const std::string settings = " resume=false model.config=" + workspace.path(model + ".json") + how;
+    workspace.train(model, 1, settings);
+    for (const auto& [ranks, mesh] : {std::pair(2, "tp=2"),
+                                      {4, "tp=4"},
+                                      {4, "tp=2 training.strategy=zero1"},
+                                      {8, "tp=4 training.strategy=zero1 training.shared_parameters=off"},
+                                      {8, "tp=4 training.strategy=fsdp"}}) {
+      workspace.train("divided", ranks, fmt::format("{} training.mesh.{}", settings, mesh));
+      expect_same_steps(workspace, model, "divided");
     }
   }
 }

@@ -48,15 +48,17 @@ TEST(TrainLaws, EveryStrategyTakesTheSameSteps) {
   const std::string settings =
       "training.max_steps=12 evaluate.every=never training.grad_accumulation_steps=2 ";
   workspace.train("ddp", 2, settings);
+  int other = 1;  // each on 3 ranks and on 1 or 2
   for (const std::string sharding :
        {"zero1", "zero1 training.shared_parameters=off", "zero2", "zero2 training.shared_parameters=off",
         "fsdp", "fsdp training.shared_parameters=off",
         "fsdp training.shared_parameters=off training.reshard_after_forward=false",
         "fsdp training.shared_parameters=off training.wrap_min_parameters=9000"}) {
-    for (const int ranks : {1, 2, 3}) {
+    for (const int ranks : {other, 3}) {
       workspace.train("sharded", ranks, settings + "resume=false training.strategy=" + sharding);
       expect_same_steps(workspace, "ddp", "sharded");
     }
+    other = 3 - other;
   }
   // tcp connects ranks as on hosts with one rank each.
   for (const std::string sharding :
@@ -92,16 +94,21 @@ TEST(TrainLaws, DeterministicRunsHaveTheSameBitsOnAnyRanksUnderEveryStrategy) {
       workspace.train("more", ranks, all + "resume=false");
       expect_equal("more", fmt::format("ddp on {}", ranks));
     }
-    for (const std::string strategy :
-         {"zero1", "zero2", "fsdp", "fsdp training.shared_parameters=off", "hsdp training.dp_shard=1"}) {
-      for (const int ranks : {2, 3}) {
-        workspace.train("sharded", ranks, all + "resume=false training.strategy=" + strategy);
-        expect_equal("sharded", fmt::format("{} on {}", strategy, ranks));
-      }
+    // In the other precision, a strategy has the other number of ranks.
+    const int fp32 = precision == "fp32";
+    for (const auto& [strategy, ranks] : {std::pair<std::string, int>{"zero1", 2 + fp32},
+                                          {"zero2", 3 - fp32},
+                                          {"fsdp", 2 + fp32},
+                                          {"fsdp training.shared_parameters=off", 3 - fp32},
+                                          {"hsdp training.dp_shard=1", 2 + fp32}}) {
+      workspace.train("sharded", ranks, all + "resume=false training.strategy=" + strategy);
+      expect_equal("sharded", fmt::format("{} on {}", strategy, ranks));
     }
-    for (const std::string strategy :
-         {"zero1", "zero2", "fsdp training.shared_parameters=off", "hsdp training.dp_shard=2",
-          "hsdp training.dp_shard=2 training.shared_parameters=off", "fsdp training.backend=tcp"}) {
+    const auto on_four =
+        fp32 ? std::vector<std::string>{"zero1", "hsdp training.dp_shard=2", "fsdp training.backend=tcp"}
+             : std::vector<std::string>{"zero2", "fsdp training.shared_parameters=off",
+                                        "hsdp training.dp_shard=2 training.shared_parameters=off"};
+    for (const std::string& strategy : on_four) {
       workspace.train("sharded", 4, all + "resume=false training.strategy=" + strategy);
       expect_equal("sharded", strategy + " on 4");
     }

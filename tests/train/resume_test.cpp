@@ -16,9 +16,12 @@ using ::testing::SizeIs;
 
 using Resume = RunStates<ThreadWorkspace>;
 
+enum class At { every_step, some_steps };
+
 struct Setting {
   const char* name;
   int ranks;
+  At resumes;
   const char* settings;
 };
 
@@ -61,6 +64,9 @@ TEST_P(ResumeAtEveryStep, EqualsTheUninterruptedRun) {
   ASSERT_GE(last, 9);
   const auto whole = records("whole");
   for (int64_t step = 1; step < last; ++step) {
+    // The first epoch has 3 steps. What differs between some settings does not depend on the position.
+    const bool is_chosen = step == 1 || step == 3 || step == 4 || step == last - 1;
+    if (GetParam().resumes == At::some_steps && !is_chosen) continue;
     SCOPED_TRACE(fmt::format("resumed after step {} of {}", step, last));
     const std::string run = "from" + std::to_string(step);
     copy_run("whole", step, run);
@@ -77,24 +83,31 @@ TEST_P(ResumeAtEveryStep, EqualsTheUninterruptedRun) {
 INSTANTIATE_TEST_SUITE_P(
     Runs, ResumeAtEveryStep,
     ::testing::Values(
-        Setting{"OneRankAccumulating", 1, "training.precision=fp32 training.grad_accumulation_steps=2"},
-        Setting{"TwoRanksAccumulating", 2, "training.precision=fp32 training.grad_accumulation_steps=2"},
-        Setting{"TwoRanksBf16", 2, "training.precision=bf16 track.log_every=2"},
-        Setting{"TwoRanksBf16Accumulating", 2, "training.precision=bf16 training.grad_accumulation_steps=4"},
-        Setting{"TwoRanksFp16", 2,
+        Setting{"OneRankAccumulating", 1, At::some_steps,
+                "training.precision=fp32 training.grad_accumulation_steps=2"},
+        Setting{"TwoRanksAccumulating", 2, At::every_step,
+                "training.precision=fp32 training.grad_accumulation_steps=2"},
+        Setting{"TwoRanksBf16", 2, At::every_step, "training.precision=bf16 track.log_every=2"},
+        Setting{"TwoRanksBf16Accumulating", 2, At::some_steps,
+                "training.precision=bf16 training.grad_accumulation_steps=4"},
+        Setting{"TwoRanksFp16", 2, At::every_step,
                 "training.precision=fp16 loss_scale.init_scale=2097152 loss_scale.growth_interval=2"},
-        Setting{"TwoRanksFp64Sgd", 2, "optimizer.type=SGD optimizer.momentum=0.9 training.max_grad_norm=0.1"},
-        Setting{"TwoRanksTokenBudget", 2,
+        Setting{"TwoRanksFp64Sgd", 2, At::some_steps,
+                "optimizer.type=SGD optimizer.momentum=0.9 training.max_grad_norm=0.1"},
+        Setting{"TwoRanksTokenBudget", 2, At::every_step,
                 "training.global_batch_size=null training.max_tokens=40 training.grad_accumulation_steps=2"},
-        Setting{"TwoRanksOneDnn", 2, "training.precision=fp32 training.products=onednn"},
-        Setting{"TwoRanksOwnProducts", 2, "training.precision=bf16 training.products=stretto"},
-        Setting{"TwoRanksReferenceKernels", 2, "training.precision=fp32 training.kernels=reference"},
-        Setting{"TwoRanksGlooSynchronousSaves", 2,
+        Setting{"TwoRanksOneDnn", 2, At::some_steps, "training.precision=fp32 training.products=onednn"},
+        Setting{"TwoRanksOwnProducts", 2, At::some_steps,
+                "training.precision=bf16 training.products=stretto"},
+        Setting{"TwoRanksReferenceKernels", 2, At::some_steps,
+                "training.precision=fp32 training.kernels=reference"},
+        Setting{"TwoRanksGlooSynchronousSaves", 2, At::some_steps,
                 "training.precision=fp32 training.backend=gloo checkpoint.async=false"},
-        Setting{"TwoRanksOfEachLayer", 2, "training.precision=fp32 training.mesh.tp=2 ema.decay=0.9"},
-        Setting{"FourRanksOnAMesh", 4,
+        Setting{"TwoRanksOfEachLayer", 2, At::some_steps,
+                "training.precision=fp32 training.mesh.tp=2 ema.decay=0.9"},
+        Setting{"FourRanksOnAMesh", 4, At::some_steps,
                 "training.precision=bf16 training.mesh.tp=2 training.strategy=fsdp optimizer.type=Adafactor"},
-        Setting{"ThreeRanksConstantRateUnshuffled", 3,
+        Setting{"ThreeRanksConstantRateUnshuffled", 3, At::some_steps,
                 "scheduler.type=Constant scheduler.warmup_ratio=null training.shuffle=false"}),
     [](const auto& info) { return info.param.name; });
 
