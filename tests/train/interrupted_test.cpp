@@ -68,7 +68,7 @@ class Kills : public Interrupted {
 // STRETTO_KILLS sets the number of kills.
 TEST_F(Kills, AtRandomMomentsChangeNothing) {
   const char* given = std::getenv("STRETTO_KILLS");
-  const int kills = given == nullptr ? 24 : std::atoi(given);
+  const int kills = given == nullptr ? 12 : std::atoi(given);
   workspace_.write("train.tsv", make_rows(160, 3));
   const std::string settings =
       "training.precision=fp32 training.epochs=100 training.max_steps=60 checkpoint.every=3 ";
