@@ -57,11 +57,11 @@ def check_generate(stretto):
 def check_ranks(stretto):
     """Ranks share the prompts: texts and their order are those of one rank, also where rounds are cut short."""
     prompts = "".join(f"{name} has {number}\n" for number in range(10, 35) for name in ("Anna", "Boris"))
-    for flags in (["--json"], ["--json", "--do-sample", "--seed", 3, "--num-return-sequences", 2], ["--json", "--num-beams", 3, "--do-sample"], []):
+    for ranks, flags in ((3, ["--json"]), (2, ["--json", "--do-sample", "--seed", 3, "--num-return-sequences", 2]),
+                         (3, ["--json", "--num-beams", 3, "--do-sample"]), (2, [])):
         alone = stretto.run(*GENERATE, *flags, "--max-new-tokens", 8, stdin=prompts)
-        for ranks in ("-N=2", "-N=3"):
-            shared = stretto.run(*GENERATE, *flags, "--max-new-tokens", 8, "--batch-size", 2, ranks, stdin=prompts)
-            require(shared == alone, f"{flags} {ranks}: {shared}\nfor\n{alone}")
+        shared = stretto.run(*GENERATE, *flags, "--max-new-tokens", 8, "--batch-size", 2, "-N", ranks, stdin=prompts)
+        require(shared == alone, f"{flags} on {ranks} ranks: {shared}\nfor\n{alone}")
     # Prompts before a malformed one are continued, and the mistake is reported once.
     done = stretto.start(*GENERATE, "-N", 2, "--input", "long.txt")
     out, error = done.communicate()
@@ -87,7 +87,7 @@ def check_predict(stretto):
 
 
 def check_samples(stretto):
-    """The texts that a run writes at its evaluations are the same on any number of ranks, under each strategy and
+    """The texts that a run writes at its evaluations are the same on any number of ranks, with whole and gathered weights and
     behind a resume, and are those of `stretto generate`."""
     prompts = ["Anna has", "Boris has 1", "David"]
     settings = ["training.epochs=6", f"evaluate.samples={json.dumps(prompts)}"]
@@ -95,9 +95,8 @@ def check_samples(stretto):
     texts = (stretto.folder / "samples/texts.jsonl").read_text()
     records = records_of(texts)
     require([record["name"] for record in records] == 6 * ["sample 1", "sample 2", "sample 3"], texts)
-    for strategy in ("ddp", "zero1", "fsdp"):
-        stretto.train("clm.yaml", f"samples-{strategy}", 2, *settings, f"training.strategy={strategy}")
-        require((stretto.folder / f"samples-{strategy}/texts.jsonl").read_text() == texts, f"texts of {strategy}")
+    stretto.train("clm.yaml", "samples-ddp", 2, *settings)
+    require((stretto.folder / "samples-ddp/texts.jsonl").read_text() == texts, "texts of 2 ranks")
     # More ranks than texts.
     stretto.train("clm.yaml", "samples-many", 4, *settings, "training.strategy=fsdp", "training.steps_this_run=100")
     few = (stretto.folder / "samples-many/texts.jsonl").read_text()

@@ -203,21 +203,18 @@ sequence_tagger: {transformer: encoded/model, fine_tune: false, character_dimens
 
 
 def check_frozen(stretto):
-    """Cached states of a frozen transformer change no bit of the result, with context, also after resuming.
-    tests/train/kept_states_test.cpp tests other numbers of ranks, strategies and precisions."""
+    """Cached states of a frozen transformer change no bit of the result of a run with context that is resumed.
+    tests/train/kept_states_test.cpp tests whole runs, other numbers of ranks, strategies and precisions."""
     (stretto.folder / "frozen.yaml").write_text(RECIPE.replace("model: {config: tagger.json}", FROZEN).replace(
         "tag_scheme: IOBES", "tag_scheme: IOBES, context_size: 5").replace("epochs: 4", "epochs: 2").replace(
             "max_length: 48", "max_length: 48, max_train_samples: 64"))
-    for mode in ["none", "cpu"]:
-        stretto.train("frozen.yaml", f"frozen-2-{mode}", 2, "checkpoint.every=5",
-                      f"token_classification.embeddings_storage_mode={mode}")
-    check_same_run(stretto, "frozen-2-none", "frozen-2-cpu")
+    stretto.train("frozen.yaml", "frozen-2-none", 2, "checkpoint.every=5", "token_classification.embeddings_storage_mode=none")
+    first = min((stretto.folder / "frozen-2-none/checkpoints").iterdir(), key=lambda path: int(path.name.split("-")[1]))
+    stretto.train("frozen.yaml", "frozen-2-cpu", 2, f"resume={first}", "token_classification.embeddings_storage_mode=cpu")
     log = (stretto.folder / "frozen-2-cpu/logger_logs/training_0.log").read_text()
     require("states     of the frozen transformer are kept, at most" in log, log)
-    first = min((stretto.folder / "frozen-2-none/checkpoints").iterdir(), key=lambda path: int(path.name.split("-")[1]))
-    stretto.train("frozen.yaml", "frozen-resumed", 2, f"resume={first}", "token_classification.embeddings_storage_mode=cpu")
     for file in ["model.safetensors", "config.json"]:
-        require((stretto.folder / "frozen-resumed/model" / file).read_bytes() == (stretto.folder / "frozen-2-none/model" / file).read_bytes(),
+        require((stretto.folder / "frozen-2-cpu/model" / file).read_bytes() == (stretto.folder / "frozen-2-none/model" / file).read_bytes(),
                 f"{file} of a resumed run with kept states differs")
     stretto.run("test", "frozen.yaml", "-N", 2, "--no-pin", "output=frozen-2-cpu")
     stretto.train("frozen.yaml", "without-context", 1, *STEPS, "token_classification.context_size=0")
@@ -264,15 +261,6 @@ def check_separator(stretto):
     # A trained folder is trained further with its separator.
     stretto.train("further-separated.yaml", "further-separated", 1, *STEPS)
     require(stretto.json("further-separated/model/config.json")["context_separator"], "the separator is lost")
-
-
-def check_same_run(stretto, one, other):
-    for file in ["model.safetensors", "config.json"]:
-        require((stretto.folder / one / "model" / file).read_bytes() == (stretto.folder / other / "model" / file).read_bytes(),
-                f"{file} of {other} is not that of {one}")
-    losses = [[{key: value for key, value in json.loads(line).items() if "loss" in key or key.startswith("f1")}
-               for line in (stretto.folder / run / "metrics.jsonl").read_text().splitlines()] for run in (one, other)]
-    require(losses[0] == losses[1], f"metrics of {one} and {other} differ")
 
 
 def tensors_of(file):
@@ -361,7 +349,7 @@ def main(program):
         write_tagger(stretto, "tagger", **TAGGER)
         (folder / "encoder.yaml").write_text(RECIPE.replace("config: tagger.json", "config: encoder/config.json").replace(
             "task:", "tokenizer: {path: encoder}\ntask:"))
-        run = check_ranks_and_resuming(stretto, "tagger.yaml", ["zero1", "zero2", "fsdp", "hsdp"])
+        run = check_ranks_and_resuming(stretto, "tagger.yaml", ["hsdp"])
         stretto.run("test", "tagger.yaml", "-N", 2, "--no-pin", f"output={run}")
         check_predictions(stretto, run)
         check_vectors(stretto)
