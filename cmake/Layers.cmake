@@ -95,7 +95,13 @@ function(stretto_layer name)
     endif()
     set_target_properties(${lib}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests
       BUILD_RPATH ${CMAKE_BINARY_DIR}/lib/stretto)
-    stretto_suite_tests(${lib}_test ${name} ${CMAKE_BINARY_DIR})
+    # A suite that starts, stops or kills processes, or changes its environment, is alone in its process.
+    if(ARG_TORCH AND NOT name STREQUAL "comm")
+      set(suites 8)
+    else()
+      set(suites 1)
+    endif()
+    stretto_suite_tests(${lib}_test ${name} ${CMAKE_BINARY_DIR} ${suites})
   endif()
 endfunction()
 

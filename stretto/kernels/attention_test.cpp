@@ -44,49 +44,44 @@ AttentionGradients backward(const Inputs& inputs, const AttentionResult& result,
   return gradients;
 }
 
-// The reference computes the same values at higher precision.
+// The reference computes the same values at higher precision; the loops of each target are compared with it.
 void compare(const Inputs& inputs, const Dropout& dropout, const Precision& wanted) {
   const auto wide = wanted.dtype == at::kDouble ? at::kDouble : at::kFloat;
   const auto leaf = [&](const Tensor& x) { return x.to(wide).detach().clone().requires_grad_(); };
   Tensor q = leaf(inputs.q), k = leaf(inputs.k), v = leaf(inputs.v);
   const Tensor reference = attention_reference(q, k, v, inputs.sequences, dropout);
   reference.backward(inputs.grad.to(wide));
-  const auto result = attention(inputs.q, inputs.k, inputs.v, inputs.sequences, dropout);
-  const auto gradients = backward(inputs, result, dropout);
-  EXPECT_LT(difference(result.rows, reference.detach()), wanted.tolerance);
-  EXPECT_LT(difference(gradients.q, q.grad()), wanted.tolerance);
-  EXPECT_LT(difference(gradients.k, k.grad()), wanted.tolerance);
-  EXPECT_LT(difference(gradients.v, v.grad()), wanted.tolerance);
+  for_each_target([&] {
+    const auto result = attention(inputs.q, inputs.k, inputs.v, inputs.sequences, dropout);
+    const auto gradients = backward(inputs, result, dropout);
+    EXPECT_LT(difference(result.rows, reference.detach()), wanted.tolerance);
+    EXPECT_LT(difference(gradients.q, q.grad()), wanted.tolerance);
+    EXPECT_LT(difference(gradients.k, k.grad()), wanted.tolerance);
+    EXPECT_LT(difference(gradients.v, v.grad()), wanted.tolerance);
+  });
 }
 
 TEST_P(AttentionKernel, EqualsReferenceForAnyLengthsAndWidths) {
   const std::vector<int64_t> lengths = {1, 13, 2, 16, 17, 63, 64, 65, 200, 3};
-  for_each_target([&] {
-    for (const int64_t width : {1, 5, 16, 32, 40, 64}) {
-      for (const double p : {0.0, 0.3}) {
-        SCOPED_TRACE("width " + std::to_string(width) + ", p " + std::to_string(p));
-        compare(make_inputs(lengths, lengths, 3, width, GetParam().dtype), {p, 0x123456789abcdef},
-                GetParam());
-      }
+  for (const int64_t width : {1, 5, 16, 32, 40, 64}) {
+    for (const double p : {0.0, 0.3}) {
+      SCOPED_TRACE("width " + std::to_string(width) + ", p " + std::to_string(p));
+      compare(make_inputs(lengths, lengths, 3, width, GetParam().dtype), {p, 0x123456789abcdef}, GetParam());
     }
-  });
+  }
 }
 
 TEST_P(AttentionKernel, EqualsReferenceForSomeOfTheQueries) {
-  for_each_target([&] {
-    compare(make_inputs({1, 1, 1}, {9, 130, 1}, 2, 24, GetParam().dtype), {0.2, 9}, GetParam());
-  });
+  compare(make_inputs({1, 1, 1}, {9, 130, 1}, 2, 24, GetParam().dtype), {0.2, 9}, GetParam());
 }
 
 TEST_P(AttentionKernel, CausalQueriesAttendToKeysUpToTheirPosition) {
   const std::vector<int64_t> lengths = {1, 13, 2, 16, 17, 63, 64, 65, 200, 3};
-  for_each_target([&] {
-    for (const double p : {0.0, 0.3}) {
-      Inputs inputs = make_inputs(lengths, lengths, 3, 24, GetParam().dtype);
-      inputs.sequences.causal = true;
-      compare(inputs, {p, 0x123456789abcdef}, GetParam());
-    }
-  });
+  for (const double p : {0.0, 0.3}) {
+    Inputs inputs = make_inputs(lengths, lengths, 3, 24, GetParam().dtype);
+    inputs.sequences.causal = true;
+    compare(inputs, {p, 0x123456789abcdef}, GetParam());
+  }
   Inputs inputs = make_inputs({70}, {70}, 1, 8, at::kDouble);
   inputs.sequences.causal = true;
   const Tensor before = attention(inputs.q, inputs.k, inputs.v, inputs.sequences, {}).rows;
@@ -103,13 +98,11 @@ TEST_P(AttentionKernel, AWindowHidesDistantKeys) {
   Inputs inputs = make_inputs(lengths, lengths, 2, 24, GetParam().dtype);
   inputs.sequences.causal = true;
   const Tensor all = attention(inputs.q, inputs.k, inputs.v, inputs.sequences, {}).rows;
-  for_each_target([&] {
-    for (const int64_t window : {2, 5, 16, 64, 70, 130}) {
-      SCOPED_TRACE("window " + std::to_string(window));
-      inputs.sequences.window = window;
-      for (const double p : {0.0, 0.3}) compare(inputs, {p, 0x123456789abcdef}, GetParam());
-    }
-  });
+  for (const int64_t window : {2, 5, 16, 64, 70, 130}) {
+    SCOPED_TRACE("window " + std::to_string(window));
+    inputs.sequences.window = window;
+    for (const double p : {0.0, 0.3}) compare(inputs, {p, 0x123456789abcdef}, GetParam());
+  }
   inputs.sequences.window = 200;
   EXPECT_TRUE(at::equal(attention(inputs.q, inputs.k, inputs.v, inputs.sequences, {}).rows, all));
   inputs.sequences.window = 100;
@@ -119,16 +112,14 @@ TEST_P(AttentionKernel, AWindowHidesDistantKeys) {
 // Several heads of queries share a head of keys, and scores have a given scale.
 TEST_P(AttentionKernel, HeadsAreGroupedAndScoresScaled) {
   const std::vector<int64_t> lengths = {1, 13, 2, 65, 130};
-  for_each_target([&] {
-    for (const int64_t key_heads : {1, 2, 3}) {
-      Inputs inputs = make_inputs(lengths, lengths, 6, 24, GetParam().dtype);
-      inputs.k = inputs.k.slice(1, 0, key_heads).contiguous();
-      inputs.v = inputs.v.slice(1, 6 - key_heads).contiguous();
-      inputs.sequences.causal = true;
-      inputs.sequences.scale = 0.4;
-      for (const double p : {0.0, 0.3}) compare(inputs, {p, 0x123456789abcdef}, GetParam());
-    }
-  });
+  for (const int64_t key_heads : {1, 2, 3}) {
+    Inputs inputs = make_inputs(lengths, lengths, 6, 24, GetParam().dtype);
+    inputs.k = inputs.k.slice(1, 0, key_heads).contiguous();
+    inputs.v = inputs.v.slice(1, 6 - key_heads).contiguous();
+    inputs.sequences.causal = true;
+    inputs.sequences.scale = 0.4;
+    for (const double p : {0.0, 0.3}) compare(inputs, {p, 0x123456789abcdef}, GetParam());
+  }
 }
 
 // Queries, keys and values are columns of one tensor, and so are their gradients.
@@ -165,7 +156,7 @@ TEST_P(AttentionKernel, LastQueriesEqualThoseOfAll) {
     few.grad = all.grad.index_select(0, last);
     few.sequences.query_bounds = bounds_of({1, 1, 1});
     few.sequences.queries_are_last = true;
-    for_each_target([&] { compare(few, dropout, GetParam()); });
+    compare(few, dropout, GetParam());
     EXPECT_LT(
         difference(attention(few.q, few.k, few.v, few.sequences, dropout).rows, whole.index_select(0, last)),
         GetParam().tolerance);

@@ -38,40 +38,40 @@ void compare(int64_t rows, int64_t width, const Parts& parts, const Precision& w
   const Tensor reference_x = leaf(x, wide), reference_out = norm_rows_reference(reference_x, reference);
   reference_out.backward(grad.to(wide));
 
-  const NormResult result = norm_rows(x.clone(), norm);
-  const auto sums = [&](const Tensor& part) { return part.defined() ? at::ones({width}, wide) : Tensor(); };
-  const NormSums gradients = {sums(norm.weight), sums(norm.offset), sums(norm.bias)};
-  const NormGradients found = norm_rows_backward(grad, result, norm, gradients);
-  EXPECT_LT(difference(parts.weight ? result.out : result.sum, reference_out.detach()), wanted.tolerance);
-  EXPECT_LT(difference(found.x, reference_x.grad()), wanted.tolerance);
-  if (parts.residual) {
-    EXPECT_LT(difference(found.residual, reference.residual.grad()), wanted.tolerance);
-  }
-  if (parts.weight) {
-    EXPECT_LT(difference(gradients.weight - 1, reference.weight.grad()), wanted.tolerance);
-  }
-  if (parts.offset) {
-    EXPECT_LT(difference(gradients.offset - 1, reference.offset.grad()), wanted.tolerance);
-  }
-  if (parts.bias) {
-    EXPECT_LT(difference(gradients.bias - 1, reference.bias.grad()), wanted.tolerance);
-  }
+  for_each_target([&] {
+    const NormResult result = norm_rows(x.clone(), norm);
+    const auto sums = [&](const Tensor& part) { return part.defined() ? at::ones({width}, wide) : Tensor(); };
+    const NormSums gradients = {sums(norm.weight), sums(norm.offset), sums(norm.bias)};
+    const NormGradients found = norm_rows_backward(grad, result, norm, gradients);
+    EXPECT_LT(difference(parts.weight ? result.out : result.sum, reference_out.detach()), wanted.tolerance);
+    EXPECT_LT(difference(found.x, reference_x.grad()), wanted.tolerance);
+    if (parts.residual) {
+      EXPECT_LT(difference(found.residual, reference.residual.grad()), wanted.tolerance);
+    }
+    if (parts.weight) {
+      EXPECT_LT(difference(gradients.weight - 1, reference.weight.grad()), wanted.tolerance);
+    }
+    if (parts.offset) {
+      EXPECT_LT(difference(gradients.offset - 1, reference.offset.grad()), wanted.tolerance);
+    }
+    if (parts.bias) {
+      EXPECT_LT(difference(gradients.bias - 1, reference.bias.grad()), wanted.tolerance);
+    }
+  });
 }
 
 TEST_P(NormKernel, EqualsReferenceForAnyWidthAndParts) {
-  for_each_target([] {
-    for (const int64_t width : {7, 16, 33, 384, 700}) {
-      for (const Parts& parts :
-           {Parts{true, true, 0.1, 0}, Parts{true, true, 0, 0}, Parts{false, false, 0, 0.3},
-            Parts{false, true, 0.2, 0.1}, Parts{true, true, 0.1, 0, true, false},
-            Parts{false, false, 0, 0.3, true, false}, Parts{true, true, 0.1, 0, false, false},
-            Parts{true, true, 0, 0, false, false}}) {
-        SCOPED_TRACE(::testing::Message() << "width " << width << ", dropout before " << parts.before
-                                          << ", weight " << parts.weight << ", offset " << parts.offset);
-        compare(150, width, parts, GetParam());
-      }
+  for (const int64_t width : {7, 16, 33, 384, 700}) {
+    for (const Parts& parts :
+         {Parts{true, true, 0.1, 0}, Parts{true, true, 0, 0}, Parts{false, false, 0, 0.3},
+          Parts{false, true, 0.2, 0.1}, Parts{true, true, 0.1, 0, true, false},
+          Parts{false, false, 0, 0.3, true, false}, Parts{true, true, 0.1, 0, false, false},
+          Parts{true, true, 0, 0, false, false}}) {
+      SCOPED_TRACE(::testing::Message() << "width " << width << ", dropout before " << parts.before
+                                        << ", weight " << parts.weight << ", offset " << parts.offset);
+      compare(150, width, parts, GetParam());
     }
-  });
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, NormKernel,

@@ -214,7 +214,7 @@ class Extending(InFolder):
         cls.temporary = tempfile.TemporaryDirectory(prefix="stretto-extending-")
         cls.addClassCleanup(cls.temporary.cleanup)
         cls.build = pathlib.Path(cls.temporary.name)
-        configure(EXAMPLE, cls.build)
+        configure(EXAMPLE, cls.build, "-DCMAKE_UNITY_BUILD=ON")  # the headers are read once for all files of a program
         run("cmake", "--build", "build", "-j", "2", folder=cls.build)
 
     def test_a_model_family_is_trained_by_a_bundled_task(self):
