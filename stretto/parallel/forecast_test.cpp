@@ -10,6 +10,7 @@
 #include "stretto/optim/optimizers.h"
 #include "stretto/parallel/engine.h"
 #include "stretto/parallel/mesh_fixture.h"
+#include "stretto/strategy/step_time.h"
 
 namespace stretto::parallel {
 namespace {
@@ -126,6 +127,22 @@ TEST(Forecast, NamesTheBoundOfAStep) {
   EXPECT_EQ(
       step("fsdp", {4, 2}, 1, {}).sent - forecast_step(sizes, kept, Precision::fp32, {4, 2}, 1, {}).sent,
       values / 2);
+}
+
+// zero1 and ddp reduce at the end of a step, the others after each micro-batch.
+TEST(Forecast, CountsTheReductionsOfMicroBatches) {
+  Stack net;
+  const auto unbound = optim::adamw({});
+  const ModelSizes sizes = sizes_of(collect_tensors(net), Precision::fp32, *unbound);
+  const auto sent = [&](const char* strategy, int64_t micro_batches) {
+    const JobShape job = {.ranks = 4, .ranks_per_host = 2, .micro_batches = micro_batches};
+    return forecast_step(sizes, find_sharding(strategy), Precision::fp32, job, 1, {}).sent;
+  };
+  for (const char* strategy : {"ddp", "zero1"}) EXPECT_EQ(sent(strategy, 3), sent(strategy, 1)) << strategy;
+  EXPECT_EQ(sent("fsdp", 3), 3 * sent("fsdp", 1));
+  const double values = static_cast<double>(4 * sizes.elements()),
+               dense = values - static_cast<double>(4 * sizes.tables);
+  EXPECT_EQ(sent("zero2", 3), (3 * dense + values) / 2);
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ struct JobShape {
   int shard_ranks = 0;            // data ranks that hold one copy under a hybrid strategy; 0: those of a host
   bool shared_parameters = true;  // EngineOptions::shared_parameters
   int tp = 1;                     // neighbouring ranks among which each layer is divided
+  int64_t micro_batches = 1;      // per step and data rank
   int hosts() const { return (ranks + ranks_per_host - 1) / ranks_per_host; }
   // Ranks, or groups of tp ranks, that train on different samples.
   int data_ranks() const { return std::max(1, ranks / tp); }

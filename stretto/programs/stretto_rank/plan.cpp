@@ -18,6 +18,7 @@
 #include "stretto/programs/arguments/recipe_handover.h"
 #include "stretto/programs/stretto_rank/short_run.h"
 #include "stretto/programs/stretto_rank/verbs.h"
+#include "stretto/strategy/step_time.h"
 #include "stretto/trainer/api/optimizer_plan.h"
 #include "stretto/trainer/profile/reached_rows.h"
 
@@ -157,7 +158,7 @@ Recipe of_one_rank(Recipe recipe, const BatchPlan& plan) {
 struct Row {
   std::string strategy;
   MemoryForecast memory;
-  parallel::StepForecast step;
+  StepForecast step;
   int64_t per_rank = 0, per_host = 0;
   bool fits = false;
 };
@@ -176,7 +177,7 @@ bool can_use(const Sharding& row, const Recipe& recipe, const JobShape& job) {
 }
 
 std::vector<Row> forecast_rows(const Measured& measured, const Recipe& recipe, const JobShape& job,
-                               const parallel::HardwareRates& rates, double memory) {
+                               const HardwareRates& rates, double memory) {
   const TrainingConfig& training = recipe.training;
   const Precision precision = training.precision;
   // The measured step includes the optimizer step on one data rank.
@@ -233,20 +234,21 @@ void plan(const arguments::PlanArguments& arguments) {
   const int ranks =
       arguments.recipe.launch.ranks > 0 ? arguments.recipe.launch.ranks : launch::default_ranks();
   const int hosts = std::max(1, arguments.recipe.launch.hosts.nodes);
+  const BatchPlan batch = resolve(topology_request(whole), equal_hosts(hosts, ranks)).batch;
   const JobShape job = {.ranks = ranks * hosts,
                         .ranks_per_host = ranks,
                         .shard_ranks = static_cast<int>(whole.training.dp_shard.value_or(0)),
                         .shared_parameters = whole.training.shared_parameters == SharedParameters::automatic,
-                        .tp = static_cast<int>(whole.training.mesh.tp)};
+                        .tp = static_cast<int>(whole.training.mesh.tp),
+                        .micro_batches = batch.grad_accumulation_steps};
   const machine::Machine machine = machine::read_machine();
-  parallel::HardwareRates rates = {.cores = arguments.cores > 0 ? arguments.cores : machine.cores,
-                                   .network = arguments.network_gbit * 1e9 / 8};
+  HardwareRates rates = {.cores = arguments.cores > 0 ? arguments.cores : machine.cores,
+                         .network = arguments.network_gbit * 1e9 / 8};
   const double memory =
       arguments.memory_gib > 0 ? arguments.memory_gib * 1024 * 1024 * 1024 : machine.memory_available;
   const int threads_of_rank = std::max(1, rates.cores / job.ranks_per_host);
   at::set_num_threads(std::min(threads_of_rank, machine.cores));
 
-  const BatchPlan batch = resolve(topology_request(whole), equal_hosts(hosts, ranks)).batch;
   ShortRun run(of_one_rank(whole, batch), "plan", arguments.steps);
   const auto measurement = std::make_shared<Measurement>(run.recipe(), whole.training, batch);
   run.train({measurement});
