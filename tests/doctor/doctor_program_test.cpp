@@ -1,6 +1,10 @@
 #include "tests/support/shell.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "stretto/base/files.h"
+#include "stretto/base/temp_folder.h"
 
 namespace stretto {
 namespace {
@@ -10,12 +14,23 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 TEST(Doctor, PrintsTheMachineAndMeasuresIt) {
-  const ShellResult result = shell(STRETTO_PROGRAM " doctor -N 2");
+  const TempFolder folder;
+  const std::string report = (folder.path() / "rates.json").string();
+  const ShellResult result = shell(STRETTO_PROGRAM " doctor -N 2 --report " + report);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, AllOf(HasSubstr("processor  "), HasSubstr("cores      "), HasSubstr("127.0.0.1")));
   EXPECT_THAT(result.err, AllOf(ContainsRegex("libtorch   [0-9]+\\.[0-9]+"), HasSubstr("GFLOP/s per rank"),
                                 ContainsRegex("copying    [0-9.]+ GB/s"), HasSubstr("25 MiB"),
                                 HasSubstr("over 2 ranks"), ContainsRegex("no problems found|fix        ")));
+  EXPECT_GT(nlohmann::json::parse(read_file(report)).at("copy_gb_per_s"), 0.1);
+  const std::string script = STRETTO_SOURCE_DIR "/examples/llama/7b/pretrain.sh";
+  const ShellResult plan =
+      shell(STRETTO_PROGRAM " plan " + script + " --rates " + report + " --strategy zero1");
+  EXPECT_EQ(plan.exit_code, 0) << plan.err;
+  EXPECT_THAT(plan.out, AllOf(HasSubstr("32 ranks on 1 host: tp 8 x dp 4, bf16"), HasSubstr("of " + report),
+                              HasSubstr("this machine has ")));
+  const ShellResult other = shell(STRETTO_PROGRAM " plan " + script + " --rates " + script);
+  EXPECT_NE(other.exit_code, 0) << "a file of another kind";
 }
 
 TEST(Doctor, RefusesNoRanks) {

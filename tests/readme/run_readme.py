@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs the shell blocks of a page (README.md, a guide) that are marked as tests, in order.
 
-A marked block is a ```sh fence after a comment line <!-- test: name -->. All blocks of a page share a new empty folder, so a
+A marked block is a ```sh fence after a comment line <!-- test: name -->. A ```text fence after <!-- output: name -->
+must be the output of that block. All blocks of a page share a new empty folder, so a
 block can use the files of earlier ones. `stretto` is on PATH, STRETTO_ROOT is the repository, STRETTO_BUILD the build folder,
 STRETTO_DATA is unset, and STRETTO_ENCODER is a tiny encoder with random weights in place of the pre-trained one: commands run
 as shown, but their results are meaningless. Ends with 1 if a block fails, with 77 (skipped) if there is no page or no marked
@@ -10,6 +11,7 @@ block.
 
 import argparse
 import dataclasses
+import difflib
 import os
 import pathlib
 import re
@@ -20,7 +22,7 @@ import sys
 import tempfile
 
 SKIPPED = 77
-MARK = re.compile(r"\s*<!--\s*test:\s*(\S+)\s*-->\s*$")
+MARK = re.compile(r"\s*<!--\s*(test|output):\s*(\S+)\s*-->\s*$")
 TIMEOUT_SECONDS = 300
 
 
@@ -29,6 +31,20 @@ class Block:
     name: str
     line: int  # of the block's first command
     script: str
+    output: str = None  # None: any
+
+
+def fence(lines, index, kind, mark, file):
+    """The first line and the text of the ```kind fence that follows a mark."""
+    begin = index + 1
+    while begin < len(lines) and not lines[begin].strip():
+        begin += 1
+    if begin == len(lines) or lines[begin].strip() != f"```{kind}":
+        raise ValueError(f'{file}:{index + 1}: the mark "{mark}" is not followed by a ```{kind} block')
+    end = next((i for i in range(begin + 1, len(lines)) if lines[i].strip() == "```"), None)
+    if end is None:
+        raise ValueError(f"{file}:{begin + 1}: this ```{kind} block has no end")
+    return begin + 2, "\n".join(lines[begin + 1:end]) + "\n"
 
 
 def marked_blocks(text, file):
@@ -39,17 +55,17 @@ def marked_blocks(text, file):
         match = MARK.match(line)
         if not match:
             continue
-        begin = index + 1
-        while begin < len(lines) and not lines[begin].strip():
-            begin += 1
-        if begin == len(lines) or lines[begin].strip() != "```sh":
-            raise ValueError(f'{file}:{index + 1}: the mark "{match[1]}" is not followed by a ```sh block')
-        end = next((i for i in range(begin + 1, len(lines)) if lines[i].strip() == "```"), None)
-        if end is None:
-            raise ValueError(f"{file}:{begin + 1}: this ```sh block has no end")
-        if any(block.name == match[1] for block in blocks):
-            raise ValueError(f'{file}:{index + 1}: the mark "{match[1]}" is used twice')
-        blocks.append(Block(match[1], begin + 2, "\n".join(lines[begin + 1:end]) + "\n"))
+        what, name = match.groups()
+        line, content = fence(lines, index, "sh" if what == "test" else "text", name, file)
+        named = [block for block in blocks if block.name == name]
+        if what == "output":
+            if not named or named[0].output is not None:
+                raise ValueError(f'{file}:{index + 1}: there is no block "{name}" before this output, or it has one')
+            named[0].output = content
+            continue
+        if named:
+            raise ValueError(f'{file}:{index + 1}: the mark "{name}" is used twice')
+        blocks.append(Block(name, line, content))
     return blocks
 
 
@@ -108,6 +124,10 @@ def main(arguments):
             if status != 0:
                 print(f'{options.readme.name}:{block.line}: block "{block.name}" ended with {status}:\n{block.script}\n'
                       f"its output:\n{output}")
+                return 1
+            if block.output is not None and output != block.output:
+                difference = difflib.unified_diff(block.output.splitlines(), output.splitlines(), "the page", "the output", lineterm="")
+                print(f'{options.readme.name}:{block.line}: block "{block.name}" has another output:', *difference, sep="\n")
                 return 1
             print(f'{options.readme.name}:{block.line}: block "{block.name}" passed')
     return 0

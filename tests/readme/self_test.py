@@ -57,6 +57,15 @@ class RunReadme(unittest.TestCase):
         self.assertIn("before\n", printed)
         self.assertNotIn("\nafter\n", printed.split("its output:")[1])
 
+    def test_an_output_is_compared(self):
+        page = "<!-- test: one -->\n```sh\nstretto plan\n```\n<!-- output: one -->\n```text\nthe program got {}\n```\n"
+        self.assertEqual(self.run_text(page.format("plan"))[0], 0)
+        status, printed = self.run_text(page.format("train"))
+        self.assertEqual(status, 1)
+        self.assertIn('block "one" has another output:', printed)
+        self.assertIn("-the program got train\n+the program got plan", printed)
+        self.assertIn('there is no block "two" before', self.run_text("<!-- output: two -->\n```text\na\n```\n")[1])
+
     def test_a_failure_inside_a_pipe_counts(self):
         self.assertEqual(self.run_text("<!-- test: pipe -->\n```sh\nfalse | cat\n```\n")[0], 1)
 

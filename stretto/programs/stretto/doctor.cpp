@@ -4,6 +4,7 @@
 #include "stretto/cluster/machine/findings.h"
 #include "stretto/cluster/machine/memory.h"
 #include "stretto/launch/launch.h"
+#include "stretto/programs/arguments/doctor_report.h"
 #include "stretto/programs/arguments/launch_arguments.h"
 #include "stretto/programs/arguments/memory_need.h"
 #include "stretto/programs/stretto/rank_program.h"
@@ -45,8 +46,10 @@ void add_doctor(CLI::App& app, int& exit_code) {
   CLI::App* verb = app.add_subcommand(
       "doctor", "Print the hardware of this machine, measure its speed, and report problems with fixes");
   auto ranks = std::make_shared<int>(0);
+  auto report = std::make_shared<std::filesystem::path>();  // the ranks write it
   arguments::add_ranks_option(*verb, *ranks, "Ranks for the measurements (default: 2, or one per GPU)");
-  verb->callback([ranks, &exit_code] { exit_code = doctor(*ranks); });
+  arguments::add_report_option(*verb, *report);
+  verb->callback([ranks, report, &exit_code] { exit_code = doctor(*ranks); });
 }
 
 }  // namespace stretto::cli

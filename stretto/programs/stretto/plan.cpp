@@ -17,6 +17,7 @@
 #include "stretto/programs/arguments/recipe_handover.h"
 #include "stretto/programs/arguments/recipe_outline.h"
 #include "stretto/programs/stretto/plan_report.h"
+#include "stretto/programs/stretto/plan_script.h"
 #include "stretto/programs/stretto/rank_program.h"
 #include "stretto/programs/stretto/verbs.h"
 
@@ -56,6 +57,7 @@ bool can_measure(const Recipe& recipe, double available) {
 
 // Measures on one data rank; the arguments describe the planned job.
 int plan(arguments::PlanArguments& arguments) {
+  arguments::refuse_script_options(arguments);
   arguments::apply_foreign_launch(arguments.recipe);
   const Recipe recipe = arguments::load_checked(arguments.recipe, Verb::train);
   launch::LaunchOptions options{
@@ -102,7 +104,12 @@ void add_plan(CLI::App& app, int& exit_code) {
       "plan", "Predict memory and step time of a recipe under each strategy and, where none fits, mesh");
   auto arguments = std::make_shared<arguments::PlanArguments>();
   arguments::add_plan_arguments(*verb, *arguments);
-  verb->callback([arguments, &exit_code] { exit_code = plan(*arguments); });
+  verb->footer(
+      "A job script of NeuronxDistributed (FILE.sh) is read, not run: its variables may follow as NAME=VALUE.");
+  verb->callback([arguments, &exit_code] {
+    if (arguments::is_job_script(arguments->recipe.recipe)) return plan_script(*arguments);
+    exit_code = plan(*arguments);
+  });
 }
 
 }  // namespace stretto::cli

@@ -1,5 +1,6 @@
 #include "stretto/programs/stretto_rank/command.h"
 
+#include "stretto/programs/arguments/doctor_report.h"
 #include "stretto/programs/arguments/parse.h"
 #include "stretto/programs/stretto_rank/run.h"
 #include "stretto/programs/stretto_rank/verbs.h"
@@ -23,6 +24,8 @@ int run_command(int argc, char** argv) {
   CLI::App* plan = app.add_subcommand("plan");
   CLI::App* doctor = app.add_subcommand("doctor");
   doctor->allow_extras();  // the launcher handles -N
+  std::filesystem::path doctor_report;
+  arguments::add_report_option(*doctor, doctor_report);
   arguments::add_recipe_arguments(*train, recipe);
   arguments::add_test_arguments(*test, recipe);
   arguments::add_predict_arguments(*predict, prediction);
@@ -38,7 +41,7 @@ int run_command(int argc, char** argv) {
     if (generate->parsed()) rank::generate(generation);
     if (profile->parsed()) rank::profile(profiling);
     if (plan->parsed()) rank::plan(planning);
-    if (doctor->parsed()) rank::doctor();
+    if (doctor->parsed()) rank::doctor(doctor_report);
   });
 }
 

@@ -6,10 +6,12 @@
 #include <torch/version.h>
 
 #include "stretto/base/clock.h"
+#include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
 #include "stretto/cluster/machine/findings.h"
 #include "stretto/comm/job.h"
+#include "stretto/programs/arguments/doctor_report.h"
 #include "stretto/programs/stretto_rank/verbs.h"
 
 namespace stretto::rank {
@@ -74,13 +76,14 @@ double slowest(Group& group, at::Device device, double value) {
 
 }  // namespace
 
-void doctor() {
+void doctor(const std::filesystem::path& report) {
   comm::Job job = comm::join_job("auto", "doctor");
   log::set_rank(job.info.rank, job.info.rank == 0);
   Group& group = *job.group;
   log::info("libtorch   {}; communication back end: {}", TORCH_VERSION, group.transport());
   const machine::Processor processor = machine::parse_processor(read_file("/proc/cpuinfo"));
   machine::Measurements measured;
+  double bf16_gflops = 0;
   const auto product = [&](const char* name, at::ScalarType dtype, double peak) {
     const double rate = slowest(group, job.device, gflops(group, job.device, dtype));
     log::info("{}  {:.0f} GFLOP/s per rank in matmuls{}", name, rate,
@@ -94,12 +97,14 @@ void doctor() {
     measured.clock_ghz = slowest(group, job.device, machine::measure_clock());
     measured.fp32_gflops =
         product("fp32     ", at::kFloat, processor.fp32_operations_per_cycle() * measured.clock_ghz);
-    if (processor.bf16()) product("bf16     ", at::kBFloat16, 0);
+    if (processor.bf16()) bf16_gflops = product("bf16     ", at::kBFloat16, 0);
     const Tensor source = at::ones({32 << 20}, at::kFloat), target = at::empty_like(source);
     const double seconds = fastest(group, [&] { Tensor(target).copy_(source); });
     measured.copy_gb_per_s = slowest(group, job.device, static_cast<double>(source.nbytes()) / seconds / 1e9);
     log::info("copying    {:.1f} GB/s per rank", measured.copy_gb_per_s);
   } else {
+    if (!report.empty())
+      throw ConfigError("--report: plans of job scripts are for hosts without GPUs, but this one has some");
     product("fp32     ", at::kFloat, 0);
     product("bf16     ", at::kBFloat16, 0);
   }
@@ -112,6 +117,16 @@ void doctor() {
       job.device.is_cpu() ? machine::findings(processor, measured) : std::vector<machine::Finding>{};
   for (const auto& [what, fix] : slow) log::info("fix        {}: {}", what, fix);
   if (slow.empty() && machine::findings(machine::read_machine()).empty()) log::info("no problems found");
+  if (!report.empty() && job.info.rank == 0) {
+    const machine::Machine machine = machine::read_machine();
+    arguments::write_doctor_report({.cores = machine.cores,
+                                    .ranks = group.size(),
+                                    .memory = machine.memory_available,
+                                    .fp32_gflops = measured.fp32_gflops,
+                                    .bf16_gflops = bf16_gflops,
+                                    .copy_gb_per_s = measured.copy_gb_per_s},
+                                   report);
+  }
   group.barrier();
 }
 

@@ -10,7 +10,7 @@ namespace stretto::rank {
 
 // The verbs that compute, one file each. They throw on failure.
 void run_recipe(const arguments::RecipeArguments& arguments, Verb verb);
-void doctor();
+void doctor(const std::filesystem::path& report);  // "": none is written
 void plan(const arguments::PlanArguments& arguments);
 void profile(const arguments::ProfileArguments& arguments);
 void generate(const arguments::GenerateArguments& arguments);

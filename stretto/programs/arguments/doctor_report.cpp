@@ -1,0 +1,36 @@
+#include "stretto/programs/arguments/doctor_report.h"
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/json.h"
+
+namespace stretto::arguments {
+
+void write_doctor_report(const DoctorReport& report, const std::filesystem::path& file) {
+  const nlohmann::ordered_json json = {{"cores", report.cores},
+                                       {"ranks", report.ranks},
+                                       {"memory_bytes", report.memory},
+                                       {"fp32_gflops", report.fp32_gflops},
+                                       {"bf16_gflops", report.bf16_gflops},
+                                       {"copy_gb_per_s", report.copy_gb_per_s}};
+  write_file_atomic(file, json.dump(2) + "\n");
+}
+
+DoctorReport read_doctor_report(const std::filesystem::path& file) {
+  const nlohmann::json json = read_json(file);
+  const auto number = [&](const char* key, double least) {
+    const auto value = number_in(json, key);
+    if (value && *value >= least) return *value;
+    throw DataError(
+        "{}: it has no {}; expected the figures of `stretto doctor --report {}` on a host of the job",
+        file.string(), key, file.filename().string());
+  };
+  return {.cores = static_cast<int>(number("cores", 1)),
+          .ranks = static_cast<int>(number("ranks", 1)),
+          .memory = number("memory_bytes", 1),
+          .fp32_gflops = number("fp32_gflops", 0.001),
+          .bf16_gflops = number("bf16_gflops", 0),
+          .copy_gb_per_s = number("copy_gb_per_s", 0.001)};
+}
+
+}  // namespace stretto::arguments
