@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes tests/golden/columnar/: rows of values of many types as a Parquet file, an Arrow file and an Arrow stream, with
-these rows as JSON Lines; many rows in few bytes; and a folder as that of datasets' save_to_disk.
+these rows as JSON Lines; many rows in few bytes; and folders as those of datasets' save_to_disk, with texts and with blocks of ids.
 
 Needs scripts/golden-requirements.txt. The results are committed.
 """
@@ -48,6 +48,18 @@ def write_stream(path, values):
         stream.write_table(values, max_chunksize=2)
 
 
+def save(folder, tables):
+    folder.mkdir(exist_ok=True)
+    names = [f"data-{i:05}-of-{len(tables):05}.arrow" for i in range(len(tables))]
+    for name, values in zip(names, tables):
+        write_stream(folder / name, values)
+    features = {name: {"dtype": "string", "_type": "Value"} if pa.types.is_string(kind) else
+                {"feature": {"dtype": str(kind.value_type), "_type": "Value"}, "_type": "List"}
+                for name, kind in zip(tables[0].schema.names, tables[0].schema.types)}
+    (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": name} for name in names], "_split": "train"}))
+    (folder / "dataset_info.json").write_text(json.dumps({"features": features}))
+
+
 def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     rows = table()
@@ -60,13 +72,13 @@ def main():
         stream.write_table(rows, max_chunksize=2)
     many = pa.table({"number": range(20000), "text": [f"text {i % 7} " + "of several words " * 4 for i in range(20000)]})
     pq.write_table(many, FOLDER / "many.parquet", row_group_size=3000, compression="zstd", compression_level=19)
-    saved = FOLDER / "saved"
-    saved.mkdir(exist_ok=True)
-    names = [f"data-{i:05}-of-00002.arrow" for i in range(2)]
-    for i, name in enumerate(names):
-        write_stream(saved / name, pa.table({"text": [f"text {i}", "a film"]}))
-    (saved / "state.json").write_text(json.dumps({"_data_files": [{"filename": name} for name in names], "_split": "train"}))
-    (saved / "dataset_info.json").write_text(json.dumps({"features": {"text": {"dtype": "string", "_type": "Value"}}}))
+    save(FOLDER / "saved", [pa.table({"text": [f"text {i}", "a film"]}) for i in range(2)])
+    # As tokenizers write them in Python: masks of int8, labels that are the ids.
+    blocks = [[[(block * 8 + i) % 400 + 4 for i in range(8)] for block in range(first, first + 3)] for first in (0, 3)]
+    save(FOLDER / "blocks", [pa.table({
+        "input_ids": pa.array(ids, pa.list_(pa.int32())),
+        "attention_mask": pa.array([[1] * 8] * 3, pa.list_(pa.int8())),
+        "labels": pa.array(ids, pa.list_(pa.int64()))}) for ids in blocks])
 
 
 if __name__ == "__main__":

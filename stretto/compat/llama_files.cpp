@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <utility>
+
+#include <fmt/ranges.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
@@ -75,10 +78,21 @@ void use_changed_config(ScriptState& state, const Path& file, int64_t layers, in
   state.set_for(width > 0 ? "hidden_size" : "num_layers", "model.config", config.dump());
 }
 
-// Whether the folder holds what datasets' save_to_disk() writes.
-bool is_arrow_folder(const Path& folder) {
-  return is_there(folder / "state.json") || is_there(folder / "dataset_info.json") ||
-         is_there(folder / "dataset_dict.json");
+// Whether a flag names a folder of datasets' save_to_disk() with a column of ids, as the scripts use it.
+// Throws ConfigError for one without texts either.
+bool has_saved_ids(const ScriptState& state, const std::string& flag) {
+  const Path folder = state.given.at(flag);
+  if (!is_there(folder / "state.json")) return false;
+  if (!is_there(folder / "dataset_info.json")) return true;
+  const nlohmann::json info = read_json(folder / "dataset_info.json");
+  const auto features = info.is_object() ? info.find("features") : info.end();
+  std::vector<std::string> columns;
+  if (features != info.end() && features->is_object())
+    for (const auto& [name, feature] : features->items()) columns.push_back(name);
+  const auto has = [&](const char* name) { return std::ranges::find(columns, name) != columns.end(); };
+  if (has("input_ids") || has("text")) return has("input_ids");
+  throw ConfigError("{}: the columns of this data set are {}; expected input_ids, or text", state.text(flag),
+                    fmt::join(columns, ", "));
 }
 
 // The first record of a file of JSON Lines; null for another file.
@@ -160,15 +174,16 @@ void use_llama_model(ScriptState& state) {
   state.set_for(weights, "model.path", quoted(folder_of(file).string()));
 }
 
-std::optional<InstructionFile> use_llama_data(ScriptState& state) {
+void use_llama_data(ScriptState& state, LlamaPlan& plan) {
   require_flag(state, "data_dir", "(a corpus of stretto data tokenize, or a file of text)");
   const Path data = state.given.at("data_dir");
-  if (is_arrow_folder(data))
-    throw ConfigError(
-        "{}: it is a folder of datasets' save_to_disk(); write its texts as a corpus by stretto data tokenize, and pass that",
-        state.text("data_dir"));
   use_tokenizer(state, data);
   const int64_t length = whole_value(state, "seq_len", fine_tunes(state) ? 2048 : 4096, 2);
+  for (const char* flag : {"data_dir", "validation_dir"}) {
+    if (!state.has(flag) || !has_saved_ids(state, flag)) continue;
+    state.set_for(flag, "data.text", "input_ids");
+    plan.blocks.push_back({state.given.at(flag), state.text(flag), length});
+  }
   state.recipe.set_flag(fmt::format("--seq_len {}", length));
   state.recipe.set("data.max_length", std::to_string(length));
   state.recipe.set_flag("");
@@ -181,7 +196,8 @@ std::optional<InstructionFile> use_llama_data(ScriptState& state) {
     InstructionFile file = {data, state.value("task", ""), cache / "train.jsonl", cache / "test.jsonl"};
     state.set_for("data_dir", "data.train", quoted(file.train.string()));
     if (state.plan.evaluate) state.set_for("data_dir", "data.test", quoted(file.test.string()));
-    return file;
+    plan.instructions = std::move(file);
+    return;
   }
   if (state.has("task"))
     throw ConfigError(
@@ -192,7 +208,6 @@ std::optional<InstructionFile> use_llama_data(ScriptState& state) {
     require_flag(state, "validation_dir", "by --do_eval (a corpus, or a file of text)");
     state.set_for("validation_dir", "data.test", quoted(state.value("validation_dir", "")));
   }
-  return std::nullopt;
 }
 
 void use_llama_checkpoints(ScriptState& state) {

@@ -29,7 +29,7 @@ void set_value(ScriptState& state, const std::string& flag, const std::string& s
 // Translate flags that name files: the model and its tokenizer, the corpus, and the checkpoint to resume
 // from.
 void use_llama_model(ScriptState& state);
-std::optional<InstructionFile> use_llama_data(ScriptState& state);
+void use_llama_data(ScriptState& state, LlamaPlan& plan);
 void use_llama_checkpoints(ScriptState& state);
 
 }  // namespace stretto::compat

@@ -122,7 +122,8 @@ void use_computation(ScriptState& state) {
   const std::string selective = given_name(state, "use_selective_checkpoint", "selective_checkpoint_enabled");
   if (!state.is_true(selective)) return state.recipe.set("training.activation_checkpointing", "1");
   state.plan.notes.push_back(fmt::format(
-      "--{}: attention is computed again in backward, as always; other activations are kept", selective));
+      "--{}: all activations are kept but the weights of attention, which are always computed again in backward",
+      selective));
 }
 
 void use_logs(ScriptState& state) {
@@ -149,7 +150,7 @@ LlamaPlan translate_llama_script(const std::vector<std::string>& arguments) {
   use_run_folder(state);
   use_llama_model(state);
   LlamaPlan plan;
-  plan.instructions = use_llama_data(state);
+  use_llama_data(state, plan);
   use_length(state);
   use_batch(state);
   use_optimizer_flags(state);

@@ -164,6 +164,21 @@ TEST_F(LlamaScript, ACorpusHasItsTokenizer) {
   EXPECT_EQ(recipe({"--model_name", "owner/name"}, "corpus").tokenizer.path, "owner/name");
 }
 
+TEST_F(LlamaScript, SavedBlocksAreReadByTheirIds) {
+  write("blocks/state.json", "{}");
+  write("blocks/dataset_info.json", R"({"features": {"input_ids": {}, "labels": {}}})");
+  write("texts/state.json", "{}");
+  write("texts/dataset_info.json", R"({"features": {"text": {}}})");
+  EXPECT_EQ(recipe({}, "blocks").data.text, "input_ids");
+  EXPECT_EQ(recipe({}, "texts").data.text, std::nullopt);
+  const LlamaPlan plan =
+      translate({"--max_steps", "5000", "--seq_len", "64", "--validation_dir", path("blocks")});
+  ASSERT_EQ(plan.blocks.size(), 1u);
+  EXPECT_EQ(plan.blocks[0].path, path("blocks"));
+  EXPECT_EQ(plan.blocks[0].flag, "--validation_dir " + path("blocks"));
+  EXPECT_EQ(plan.blocks[0].length, 64);
+}
+
 TEST_F(LlamaScript, CheckpointsAreSavedAndLoadedByStep) {
   const Recipe saves = recipe({"--save_checkpoint", "--checkpoint_freq", "50", "--num_kept_checkpoint", "3"});
   EXPECT_EQ(saves.checkpoint.every, Interval(50));
@@ -281,9 +296,9 @@ TEST_F(LlamaScript, OtherModelsAndDataAreRefused) {
   EXPECT_THAT(error({"--pretrained_weight", path("wide"), "--num_layers", "2"}),
               HasSubstr("--num_layers 2:"));
   write("arrow/state.json", "{}");
-  EXPECT_THAT(
-      error({}, "arrow"),
-      has_all("--data_dir", "arrow", "save_to_disk(); write its texts as a corpus by stretto data tokenize"));
+  write("arrow/dataset_info.json", R"({"features": {"image": {}, "label": {}}})");
+  EXPECT_THAT(error({}, "arrow"),
+              has_all("--data_dir", "arrow", "are image, label; expected input_ids, or text"));
   EXPECT_THAT(error({"--task", "open_qa"}), has_all("--task open_qa:", "text.txt", "\"instruction\""));
   EXPECT_THAT(error({"--lr", "fast"}), has_all("--lr fast: optimizer.lr"));
   EXPECT_THAT(error({"--seq_len", "1"}), HasSubstr("--seq_len 1: expected a whole number from 2"));

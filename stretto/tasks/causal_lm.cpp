@@ -27,7 +27,7 @@ using token_corpus::Blocks;
 using token_corpus::Corpus;
 using token_corpus::CorpusBlocks;
 
-// Corpora of `stretto data tokenize` and text files, and which of their blocks are read.
+// Corpora of `stretto data tokenize`, text files and folders with them, and which of their blocks are read.
 struct TextSource {
   std::string name;  // the path or the setting, for messages
   std::vector<MixturePart> parts;
@@ -48,9 +48,11 @@ token_corpus::DocumentRule rule_of(TextDocument document) {
 }
 
 std::string hash_text(const std::filesystem::path& path) {
-  if (std::filesystem::is_directory(path)) return Corpus(path).fingerprint();
   StreamHash hash;
-  token_corpus::hash_file(path, static_cast<int64_t>(std::filesystem::file_size(path)), hash);
+  for (const std::filesystem::path& file : token_corpus::text_files(path)) {
+    if (std::filesystem::is_directory(file)) return Corpus(path).fingerprint();
+    token_corpus::hash_file(file, static_cast<int64_t>(std::filesystem::file_size(file)), hash);
+  }
   return token_corpus::checksum_text(hash.value());
 }
 

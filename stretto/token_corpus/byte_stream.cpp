@@ -219,8 +219,8 @@ bool ByteStream::skip(int64_t count) {
 
 std::unique_ptr<ByteStream> ByteStream::open(const std::filesystem::path& path, const std::string& column) {
   const std::string begin = first_bytes(path);
-  if (const auto format = columnar::format_of(begin))
-    return std::make_unique<RowStream>(path, *format, column);
+  if (const auto format = columnar::format_of(begin))  // ids have columns beside them (encode_chunk.h)
+    return std::make_unique<RowStream>(path, *format, column == "input_ids" ? "" : column);
   if (begin.starts_with("\x1F\x8B")) return std::make_unique<GzipStream>(path);
   if (begin.starts_with("\x28\xB5\x2F\xFD")) return std::make_unique<ZstdStream>(path);
   for (const auto& [start, message] : refused) {

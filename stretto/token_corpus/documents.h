@@ -25,9 +25,10 @@ constexpr auto names_of(DocumentRule) {
 
 struct DocumentOptions {
   DocumentRule rule =
-      DocumentRule::file;       // for plain text; each line of JSON Lines and each row is a document
-  bool keep_newlines = false;   // keeps the line ends of lines, as "\n", as part of their documents
-  std::string column = "text";  // the key of the text in JSON Lines, or its column in Parquet and Arrow files
+      DocumentRule::file;      // for plain text; each line of JSON Lines and each row is a document
+  bool keep_newlines = false;  // keeps the line ends of lines, as "\n", as part of their documents
+  // The key of the text, or of a list of ids, in JSON Lines, or its column in Parquet and Arrow files.
+  std::string column = "text";
 };
 
 // Whether a file is read as JSON Lines: its name ends with .jsonl, .json or .ndjson, which .gz or .zst may

@@ -49,7 +49,7 @@ void ChunkEncoder::require_utf8(const Chunk& chunk, const Piece& piece, std::str
 void ChunkEncoder::refuse_column(const nlohmann::json& object, const std::string& place) const {
   const auto found = object.find(column_);
   if (found != object.end()) {
-    throw DataError("{}: \"{}\" is {}; expected a text", place, column_,
+    throw DataError("{}: \"{}\" is {}; expected a text, or a list of ids", place, column_,
                     found->is_array()    ? "a list"
                     : found->is_object() ? "an object"
                                          : found->dump());
@@ -60,7 +60,34 @@ void ChunkEncoder::refuse_column(const nlohmann::json& object, const std::string
                   fmt::join(keys, ", "), did_you_mean(column_, keys), column_option_);
 }
 
-// Valid until the next call.
+void ChunkEncoder::read_ids(const nlohmann::json& object, const nlohmann::json& list,
+                            const std::string& place) {
+  const auto beside = [&](const char* key) -> const nlohmann::json* {
+    const auto found = object.find(key);
+    if (found == object.end() || found->is_null()) return nullptr;
+    if (found->is_array() && found->size() == list.size()) return &*found;
+    throw DataError("{}: \"{}\" is no list of {}, one per id of \"{}\"", place, key,
+                    counted(static_cast<int64_t>(list.size()), "number"), column_);
+  };
+  const nlohmann::json *mask = beside("attention_mask"), *labels = beside("labels");
+  row_ids_.emplace();
+  for (size_t i = 0; i < list.size(); ++i) {
+    const auto id = whole_number(list[i]);
+    if (!id || *id < 0 || *id >= tokenizer_.vocab_size()) {
+      throw DataError("{}: position {} of \"{}\" is {}; expected ids of the tokenizer, 0 to {}", place, i,
+                      column_, list[i].dump(), tokenizer_.vocab_size() - 1);
+    }
+    const bool is_padding = mask != nullptr && (*mask)[i] == 0;
+    if (labels != nullptr && (*labels)[i] != *id && !is_padding) {
+      throw DataError(
+          "{}: position {} of \"labels\" is {}, but {} in \"{}\"; a corpus is trained on as a whole, so that they must be equal",
+          place, i, (*labels)[i].dump(), *id, column_);
+    }
+    if (!is_padding) row_ids_->push_back(static_cast<int32_t>(*id));
+  }
+}
+
+// Valid until the next call. Sets row_ids_ instead for a list of ids.
 std::string_view ChunkEncoder::text_of(const Chunk& chunk, const Piece& piece) {
   const std::string_view bytes = std::string_view(chunk.bytes).substr(piece.begin, piece.end - piece.begin);
   if (!chunk.json) {
@@ -76,6 +103,10 @@ std::string_view ChunkEncoder::text_of(const Chunk& chunk, const Piece& piece) {
     throw DataError("{}: a JSON {} where an object is needed", place(chunk, piece.begin), object.type_name());
   const auto found = object.find(column_);
   if (found != object.end() && found->is_null()) return "";
+  if (found != object.end() && found->is_array() && (found->empty() || found->front().is_number())) {
+    read_ids(object, *found, place(chunk, piece.begin));
+    return "";
+  }
   if (found == object.end() || !found->is_string()) refuse_column(object, place(chunk, piece.begin));
   json_text_ = std::move(found->get_ref<std::string&>());
   return json_text_;
@@ -87,7 +118,13 @@ EncodedChunk ChunkEncoder::encode(const Chunk& chunk) {
   encoded.file_bytes = chunk.file_bytes;
   ids_.clear();
   for (const Piece& piece : chunk.pieces) {
+    row_ids_.reset();
     const std::string_view text = text_of(chunk, piece);
+    if (row_ids_ && !row_ids_->empty()) {
+      ids_.insert(ids_.end(), row_ids_->begin(), row_ids_->end());
+      encoded.document_ends.push_back(std::ssize(ids_));
+      continue;
+    }
     if (text.empty() && piece.begins && piece.ends) {
       ++encoded.empty_documents;
       continue;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,9 @@ struct EncodedChunk {
   int64_t file_bytes = 0;       // as in Chunk
 };
 
-// Encodes chunks. Each thread uses its own encoder.
+// Encodes chunks. Each thread uses its own encoder. A document of JSON Lines whose column is a list of ids,
+// such as the input_ids of Hugging Face's data sets, has these tokens, without those that "attention_mask"
+// hides.
 class ChunkEncoder {
  public:
   // `around`: the ids before and after each document. `column`: as in DocumentOptions; `names`: the name of
@@ -34,13 +37,15 @@ class ChunkEncoder {
   ChunkEncoder(const text::Tokenizer& tokenizer, const text::TemplateIds& around, const std::string& column,
                const std::vector<std::filesystem::path>& files, const OptionNames& names = {});
 
-  // Throws DataError with file and line for a line that is not a JSON object with a text, and for bytes that
-  // are not UTF-8 unless the tokenizer can keep them.
+  // Throws DataError with file and line for a line that is not a JSON object with a text or ids of the
+  // tokenizer, for ids whose "labels" are others, and for bytes that are not UTF-8 unless the tokenizer can
+  // keep them.
   EncodedChunk encode(const Chunk& chunk);
 
  private:
   std::string place(const Chunk& chunk, size_t position) const;
   std::string_view text_of(const Chunk& chunk, const Piece& piece);
+  void read_ids(const nlohmann::json& object, const nlohmann::json& list, const std::string& place);
   [[noreturn]] void refuse_column(const nlohmann::json& object, const std::string& place) const;
   void require_utf8(const Chunk& chunk, const Piece& piece, std::string_view text) const;
 
@@ -51,6 +56,7 @@ class ChunkEncoder {
   const std::vector<std::filesystem::path>& files_;
   std::string json_text_;
   std::vector<int32_t> ids_;
+  std::optional<std::vector<int32_t>> row_ids_;  // of the document, if it is a list of them
 };
 
 }  // namespace stretto::token_corpus

@@ -1,6 +1,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/hash.h"
+#include "stretto/columnar/saved_files.h"
 #include "stretto/text/tokenizer.h"
 #include "stretto/token_corpus/corpus.h"
 #include "stretto/token_corpus/plan.h"
@@ -38,20 +39,28 @@ class NewFolder {
 
 }  // namespace
 
+std::vector<fs::path> text_files(const fs::path& path) {
+  if (!fs::is_directory(path)) return {path};
+  auto files = columnar::saved_files(path);
+  if (files.empty()) files.push_back(path);
+  return files;
+}
+
 std::shared_ptr<const Corpus> open_corpus(const fs::path& path, const text::Tokenizer& tokenizer,
                                           const fs::path& tokenizer_path, const fs::path& cache,
                                           TokenizeOptions options) {
-  if (fs::is_directory(path)) {
+  const std::vector<fs::path> files = text_files(path);
+  if (fs::is_directory(files.front())) {
     auto corpus = std::make_shared<const Corpus>(path);
     corpus->require_tokenizer(tokenizer, tokenizer_path.string());
     return with_text(std::move(corpus), path);
   }
   const fs::path folder =
-      cache / (hash128_hex(manifest_text(plan_corpus({path}, tokenizer, options))) + ".corpus");
+      cache / (hash128_hex(manifest_text(plan_corpus(files, tokenizer, options))) + ".corpus");
   options.wait = true;
   const NewFolder made(folder);
   try {
-    if (tokenize({path}, tokenizer, tokenizer_path, folder, options))
+    if (tokenize(files, tokenizer, tokenizer_path, folder, options))
       return with_text(std::make_shared<const Corpus>(folder), path);
   } catch (const IoError&) {
     throw;  // what was written is kept, and the same command continues

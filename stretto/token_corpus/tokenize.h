@@ -45,9 +45,14 @@ bool tokenize(const std::vector<std::filesystem::path>& files, const text::Token
               const std::filesystem::path& tokenizer_path, const std::filesystem::path& output,
               const TokenizeOptions& options);
 
-// Opens the corpus in the folder `path`. If `path` is a text file, it is tokenized into a folder in `cache`
-// unless an earlier run has done so. Throws like tokenize(), Corpus() and Corpus::require_tokenizer(), and
-// DataError if there is no text. Nothing remains in `cache` of a text file that is refused.
+// The files of a text: those of a folder that save_to_disk of Hugging Face's datasets wrote, in their order;
+// else `path` alone. Throws DataError like columnar::saved_files.
+std::vector<std::filesystem::path> text_files(const std::filesystem::path& path);
+
+// Opens the corpus in the folder `path`. If `path` is a text file, or a folder with text_files, it is
+// tokenized into a folder in `cache` unless an earlier run has done so. Throws like tokenize(), Corpus() and
+// Corpus::require_tokenizer(), and DataError if there is no text. Nothing remains in `cache` of a text file
+// that is refused.
 std::shared_ptr<const Corpus> open_corpus(const std::filesystem::path& path, const text::Tokenizer& tokenizer,
                                           const std::filesystem::path& tokenizer_path,
                                           const std::filesystem::path& cache, TokenizeOptions options = {});

@@ -86,7 +86,7 @@ TEST_F(Tokenize, JsonLinesGiveTheTextOfAColumn) {
   ASSERT_TRUE(tokenize_files({file}, "corpus", {.documents = {.column = "body"}}));
   EXPECT_EQ(documents_of("corpus"), encoded({"one\ntwo", "caf\u00e9 \U0001F600"}));
   const auto refused = [&](const std::string& line, const std::string& column, const auto& message) {
-    const fs::path bad = write("bad.jsonl", "{\"text\": \"fine\", \"tags\": []}\n" + line + "\n");
+    const fs::path bad = write("bad.jsonl", "{\"text\": \"fine\", \"tags\": [\"a\"]}\n" + line + "\n");
     const TokenizeOptions options = {
         .documents = {.column = column}, .overwrite = true, .names = {{"column", "--column"}}};
     EXPECT_THAT([&] { tokenize_files({bad}, "bad", options); }, ThrowsMessage<DataError>(message));
@@ -97,6 +97,52 @@ TEST_F(Tokenize, JsonLinesGiveTheTextOfAColumn) {
   refused("[1]", "text", has_all("bad.jsonl:2", "array"));
   refused("{\"text\": \"x", "text", has_all("bad.jsonl:2"));
   refused("{\"text\": \"\xFF\"}", "text", has_all("bad.jsonl:2"));
+}
+
+TEST_F(Tokenize, ListsOfIdsAreTakenAsTheyAre) {
+  const TokenizeOptions options = {.documents = {.column = "input_ids"}, .overwrite = true};
+  const std::string rows = R"({"input_ids": [5, 6, 7], "labels": [5, 6, 7], "attention_mask": [1, 1, 1]}
+{"input_ids": []}
+{"input_ids": [8, 0, 0], "labels": [8, -100, 0], "attention_mask": [1, 0, 0]}
+{"input_ids": [449]}
+)";
+  ASSERT_TRUE(tokenize_files({write("rows.jsonl", rows)}, "corpus", options));
+  EXPECT_EQ(documents_of("corpus"), (std::vector<std::vector<int32_t>>{{5, 6, 7}, {8}, {449}}));
+  EXPECT_EQ(Corpus(path("corpus")).manifest().empty_documents, 1);
+  const auto refusal = [&](const std::string& row) -> std::string {
+    try {
+      tokenize_files({write("row.jsonl", "{\"input_ids\": [1]}\n" + row)}, "refused", options);
+    } catch (const DataError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(
+      refusal(R"({"input_ids": [1, 450]})"),
+      has_all("row.jsonl:2: position 1 of \"input_ids\" is 450; expected ids of the tokenizer, 0 to 449"));
+  EXPECT_THAT(refusal(R"({"input_ids": [1, -1]})"), has_all("position 1", "is -1"));
+  EXPECT_THAT(refusal(R"({"input_ids": [1, 2.5]})"), has_all("position 1", "is 2.5"));
+  EXPECT_THAT(refusal(R"({"input_ids": [1, 2], "labels": [-100, 2]})"),
+              has_all("row.jsonl:2: position 0 of \"labels\" is -100, but 1 in \"input_ids\""));
+  EXPECT_THAT(refusal(R"({"input_ids": [1, 2], "attention_mask": [1]})"),
+              has_all("\"attention_mask\" is no list of 2 numbers"));
+  EXPECT_THAT(refusal(R"({"input_ids": ["a"]})"), has_all("is a list; expected a text, or a list of ids"));
+}
+
+TEST_F(Tokenize, AFolderOfASavedDataSetIsOneText) {
+  EXPECT_THAT(text_files(write("text", "film")), testing::ElementsAre(path("text")));
+  EXPECT_THAT(text_files(path("")), testing::ElementsAre(path("")));
+#ifdef STRETTO_HAS_ARROW
+  const fs::path blocks = fs::path(STRETTO_SOURCE_DIR) / "tests/golden/columnar/blocks";
+  EXPECT_EQ(text_files(blocks).size(), 2u);
+  const auto corpus = open_corpus(blocks, roberta(), golden("roberta"), path("cache"),
+                                  {.documents = {.column = "input_ids"}});
+  ASSERT_EQ(corpus->documents(), 6);
+  ASSERT_EQ(corpus->tokens(), 48);
+  std::vector<int32_t> ids;
+  corpus->read(corpus->document_begin(5), corpus->tokens(), ids);
+  EXPECT_THAT(ids, testing::ElementsAre(44, 45, 46, 47, 48, 49, 50, 51));
+#endif
 }
 
 TEST_F(Tokenize, DocumentsLongerThanAChunkHaveTheTokensOfTheWhole) {

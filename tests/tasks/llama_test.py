@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 
-from workspace import Stretto, losses_of, require, write_lines, write_model
+from workspace import SOURCE, Stretto, losses_of, require, write_lines, write_model
 
 STEPS = 12
 JOB = ["run-llama", "--model_path", "llama", "--data_dir", "corpus", "--seq_len", 48, "--lr", "3e-3", "--warmup_steps", 2, "--seed", 1,
@@ -95,8 +95,9 @@ def check_parts(stretto, wanted):
     metrics = stretto.json("parts/results.json")["results"]["metrics"]
     finals = [metric["AdditionalData"]["Global step"] for metric in metrics if metric["MetricName"] == "Final loss"]
     require(finals == [5, STEPS], f"final losses after {finals}")
-    # By step, into a folder of its own.
-    stretto.run(*TWO, "--resume_ckpt", "--checkpoint_dir", "killed", "--load_step", 4, "--output_dir", "loaded")
+    # By step, into a folder of its own, from a model folder that has moved.
+    shutil.copytree(stretto.folder / "llama", stretto.folder / "moved")
+    stretto.run(*TWO, "--resume_ckpt", "--checkpoint_dir", "killed", "--load_step", 4, "--model_path", "moved", "--output_dir", "loaded")
     require_losses("a loaded run", losses_of(stretto, "loaded"), wanted[4:])
     # The checkpoint of another model.
     refused = ["--resume_ckpt", "--checkpoint_dir", "killed", "--output_dir", "other-model"]
@@ -159,6 +160,19 @@ def check_fine_tuning(stretto):
     require(not (stretto.folder / "refused").exists(), "a refused command leaves a folder")
 
 
+def check_blocks(stretto):
+    """Blocks of ids that datasets has saved, in builds that read Arrow files."""
+    saved = ["--data_dir", SOURCE / "tests/golden/columnar/blocks", "--train_batch_size", 2, "--max_steps", 2, "--output_dir", "blocks"]
+    error = stretto.error(*TWO, *saved)
+    if "which this build of stretto does not read" in error:
+        return
+    require("its blocks have 8 tokens, but --seq_len is 48; pass --seq_len 8" in error, error)
+    require(not (stretto.folder / "blocks").exists(), "a refused command leaves a folder")
+    stretto.run(*TWO, *saved, "--seq_len", 8)
+    log = (stretto.folder / "blocks/logger_logs/training_0.log").read_text()
+    require("6 blocks of up to 8 tokens, of a text of 48 tokens in 6 documents" in log, log)
+
+
 def check_mistakes(stretto):
     for flags, message in (
             (["--seq_len", 49], "--seq_len 49: data.max_length: 49 exceeds the 48 positions of the model"),
@@ -175,6 +189,7 @@ def check_mistakes(stretto):
             (["--train_batch_size", 0], "--train_batch_size 0: training.batch_size: "),
             (["--precision", "bf61"], "--precision bf61: training.precision: "),
             (["--lr", "-1"], "--lr -1: "),
+            (["--set", "optimizer.lrr=1"], '--set optimizer.lrr=1: optimizer.lrr is not a setting'),
             (["--strategy", "zero9"], "zero9"),
             (["--pipeline_parallel_size", 4], "--pipeline_parallel_size 4: layers are not divided into stages"),
             (["--output_dir", "dev.txt"], "--output_dir dev.txt: it is a file; expected a folder")):
@@ -220,6 +235,7 @@ def main(program):
         check_cosine(stretto)
         check_evaluation(stretto)
         check_fine_tuning(stretto)
+        check_blocks(stretto)
         check_mistakes(stretto)
         check_ignored(stretto)
 

@@ -20,6 +20,7 @@
 #include "stretto/programs/stretto/child_process.h"
 #include "stretto/programs/stretto/instruction_texts.h"
 #include "stretto/programs/stretto/rank_program.h"
+#include "stretto/programs/stretto/saved_blocks.h"
 #include "stretto/programs/stretto/verbs.h"
 #include "stretto/track/results_file.h"
 
@@ -31,6 +32,7 @@ using compat::LlamaPlan;
 struct LlamaArguments {
   bool print_recipe = false;
   std::string strategy;
+  std::vector<std::string> settings;  // KEY=VALUE, which override the recipe
   arguments::LaunchArguments launch;
 };
 
@@ -81,6 +83,7 @@ ChildEnd run_stage(const LlamaPlan& plan, const LlamaArguments& given, Verb verb
     arguments::RecipeArguments arguments;
     arguments.recipe = plan.script.recipe_file();
     arguments.strategy = given.strategy;
+    arguments.overrides = given.settings;
     arguments.flags = plan.script.flags;
     arguments.launch = given.launch;
     arguments.launch.stop_exit_code = exit_stopped;
@@ -116,6 +119,7 @@ int run_plan(const LlamaPlan& plan, const LlamaArguments& arguments) {
   const std::filesystem::path run = plan.script.run_folder();
   if (std::filesystem::exists(run) && !std::filesystem::is_directory(run))
     throw ConfigError("--output_dir {}: it is a file; expected a folder", run.string());
+  for (const compat::SavedBlocks& blocks : plan.blocks) require_block_length(blocks);
   const Preparation preparation(plan);
   ChildEnd end = run_stage(plan, arguments, Verb::train);
   if (end.exit_code == exit_refused) {
@@ -148,11 +152,17 @@ void add_run_llama(CLI::App& app, int& exit_code) {
   verb->add_flag("--print-recipe", arguments->print_recipe, "Print the recipe for these flags, and exit");
   verb->add_option("--strategy,--strat", arguments->strategy, "Sharding strategy: see stretto strats")
       ->type_name("NAME");
+  verb->add_option("--set", arguments->settings, "Override a setting of the recipe that the flags make")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   arguments::add_launch_arguments(*verb, arguments->launch);
   verb->callback([verb, arguments, &exit_code] {
     arguments::join_job(arguments->launch);
     const LlamaPlan plan = compat::translate_llama_script(verb->remaining());
     if (arguments->print_recipe) {
+      if (!arguments->settings.empty())
+        throw ConfigError(
+            "--print-recipe shows the recipe of the script's flags; pass --set to stretto train with that recipe");
       for (const std::string& note : plan.script.notes) std::cout << "# " << note << "\n";
       std::cout << plan.script.recipe;
       return;

@@ -9,6 +9,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/checkpoint/load.h"
 #include "stretto/checkpoint_format/folder.h"
+#include "stretto/config/model_json.h"
 
 namespace stretto::trainer {
 namespace {
@@ -63,6 +64,18 @@ std::string show(const nlohmann::json& settings, const std::string& name) {
   return found == settings.end() || found->is_null() ? "unset" : found->dump();
 }
 
+// Whether model.config describes the model of the checkpoint, by another file or as a section.
+bool has_same_model(const Recipe& recipe, const checkpoint_format::Manifest& manifest) {
+  const auto model = manifest.scalars.find("model");
+  if (!recipe.model.config || model == manifest.scalars.end() || model->empty()) return false;
+  nlohmann::json now = read_model_json(recipe.model).json, then = *model;
+  for (const char* origin : {"_name_or_path", "transformers_version", "architectures"}) {
+    now.erase(origin);
+    then.erase(origin);
+  }
+  return now == then;
+}
+
 void require_same_settings(const Recipe& recipe, const checkpoint_format::Manifest& manifest,
                            const std::filesystem::path& checkpoint) {
   for (const char* name : {"recipe", "place", "data", "optimizer"}) {
@@ -89,6 +102,7 @@ void require_same_settings(const Recipe& recipe, const checkpoint_format::Manife
     const bool same =
         then == here || (earlier.contains(name) && now.contains(name) && earlier[name] == now[name]);
     if (same || may_change_on_resume(name)) continue;
+    if (name == "model.config" && has_same_model(recipe, manifest)) continue;
     if (std::ranges::find(accepted, name) != accepted.end()) {
       log::info("{} changed from {} to {}", name, then, here);
       continue;
