@@ -149,6 +149,16 @@ Allocator Group::allocator() const {
   return backend_->shared && size_ > 1 ? backend_->shared->allocator() : plain_memory();
 }
 
+Tensor Group::scratch(at::IntArrayRef sizes, at::ScalarType dtype) const {
+  const int64_t elements = c10::multiply_integers(sizes);
+  // A tensor that is smaller than a few pages is copied faster than it finds its place.
+  constexpr int64_t least_bytes = 64 << 10;
+  const bool shares = backend_->shared && size_ > 1;
+  if (!shares || elements * static_cast<int64_t>(c10::elementSize(dtype)) < least_bytes)
+    return at::empty(sizes, at::TensorOptions(dtype).device(device()));
+  return backend_->shared->scratch(elements, dtype).view(sizes);
+}
+
 // The description of a call, for messages and records.
 struct Group::Plan {
   const char* operation;

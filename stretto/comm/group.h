@@ -101,6 +101,10 @@ class Group {
   // Allocates tensors that are reduced repeatedly: ranks that share memory reduce them without copies.
   Allocator allocator() const;
 
+  // A tensor on device(), not initialised, that is to be reduced soon, and not for long in use: ranks that
+  // share memory reduce it without copies.
+  Tensor scratch(at::IntArrayRef sizes, at::ScalarType dtype) const;
+
   // Zeroed memory that all ranks read and write, valid for the lifetime of the group. Only collectives order
   // the writes of one rank before the reads of another. Returns an undefined tensor unless all ranks share
   // memory. All ranks pass the same arguments. Collective.

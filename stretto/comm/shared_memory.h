@@ -38,6 +38,11 @@ class SharedMemory : public c10d::Backend {
   // Allocates tensors that collectives read and write in place.
   Allocator allocator() const;
 
+  // The same for tensors of short life, which are not zeroed.
+  Tensor scratch(int64_t elements, at::ScalarType dtype) const {
+    return exchange_->collectives.team().segment()->allocate_scratch(elements, dtype);
+  }
+
   bool on_one_host() const { return !network_; }
 
   // Zeroed memory of the first rank that every rank reads and writes; valid for the lifetime of the group.

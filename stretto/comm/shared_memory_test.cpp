@@ -294,6 +294,26 @@ size_t shared_mappings() {
   return count;
 }
 
+TEST(SharedMemory, ScratchIsUsedAgain) {
+  run_rank_threads(2, [](Group& group) {
+    const auto scratch = [&](int64_t rows) { return group.scratch({rows, 100}, at::kFloat); };
+    const void* first = nullptr;
+    {
+      const Tensor tensor = scratch(1000), other = scratch(1000);
+      first = tensor.const_data_ptr();
+      EXPECT_NE(first, other.const_data_ptr());
+      EXPECT_NE(scratch(3000).const_data_ptr(), first);
+    }
+    const Tensor again = scratch(1005), beside = scratch(1000);
+    EXPECT_TRUE(again.const_data_ptr() == first || beside.const_data_ptr() == first);
+    again.fill_(group.rank() + 1);
+    group.all_reduce(again).wait();
+    EXPECT_TRUE(again.eq(3).all().item<bool>());
+    EXPECT_EQ(group.scratch({3, 0}, at::kFloat).numel(), 0);
+    EXPECT_EQ(group.scratch({2, 2}, at::kDouble).sizes(), at::IntArrayRef({2, 2}));
+  });
+}
+
 TEST(SharedMemory, GroupsFreeTheirMemory) {
   const size_t files = open_files();
   for (int i = 0; i < 20; ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 
@@ -22,6 +23,9 @@ constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr std::string_view segment_name = "/memfd:stretto (deleted)";  // as /proc shows it
 
 size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
+// The size of memory for `bytes` that are allocated again and again: one of few sizes.
+size_t scratch_size(size_t bytes) { return round_up(bytes, std::max(page, std::bit_floor(bytes) / 8)); }
 
 size_t largest_file() {
   rlimit limit{};
@@ -110,6 +114,43 @@ Tensor SharedSegment::allocate(int64_t elements, at::ScalarType dtype) {
   const size_t begin = take(bytes);
   const auto free = [segment = shared_from_this(), begin, bytes](void*) { segment->give_back(begin, bytes); };
   return at::from_blob(data() + begin, {elements}, free, at::TensorOptions(dtype));
+}
+
+Tensor SharedSegment::allocate_scratch(int64_t elements, at::ScalarType dtype) {
+  const size_t bytes = scratch_size(static_cast<size_t>(elements) * c10::elementSize(dtype));
+  if (bytes == 0) return at::empty({0}, dtype);
+  const size_t begin = take_scratch(bytes);
+  const auto keep = [segment = shared_from_this(), begin, bytes](void*) {
+    segment->keep_scratch(begin, bytes);
+  };
+  return at::from_blob(data() + begin, {elements}, keep, at::TensorOptions(dtype));
+}
+
+size_t SharedSegment::take_scratch(size_t bytes) {
+  std::multimap<size_t, size_t> unused;
+  {
+    const std::lock_guard lock(mutex_);
+    scratch_bytes_ += bytes;
+    if (const auto kept = kept_scratch_.find(bytes); kept != kept_scratch_.end()) {
+      const size_t begin = kept->second;
+      kept_scratch_.erase(kept);
+      kept_bytes_ -= bytes;
+      return begin;
+    }
+    if (kept_bytes_ >= scratch_bytes_) {  // of sizes that are not needed now
+      unused.swap(kept_scratch_);
+      kept_bytes_ = 0;
+    }
+  }
+  for (const auto& [size, begin] : unused) give_back(begin, size);
+  return take(bytes);
+}
+
+void SharedSegment::keep_scratch(size_t begin, size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  kept_scratch_.emplace(bytes, begin);
+  kept_bytes_ += bytes;
+  scratch_bytes_ -= bytes;
 }
 
 std::optional<size_t> SharedSegment::offset_of(const void* memory, size_t bytes) const {

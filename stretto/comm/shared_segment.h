@@ -59,6 +59,10 @@ class SharedSegment : public std::enable_shared_from_this<SharedSegment> {
   // Thread-safe. Throws IoError when the limit is reached.
   Tensor allocate(int64_t elements, at::ScalarType dtype);
 
+  // Like allocate(), for tensors of short life: not zeroed, and their memory is kept for later ones of about
+  // the same size. At most as much is kept as such tensors use.
+  Tensor allocate_scratch(int64_t elements, at::ScalarType dtype);
+
   // Allocates bytes and returns their offset in the segment. Thread-safe.
   size_t take(size_t bytes);
   void give_back(size_t begin, size_t bytes);
@@ -68,11 +72,15 @@ class SharedSegment : public std::enable_shared_from_this<SharedSegment> {
 
  private:
   SharedSegment() = default;
+  size_t take_scratch(size_t bytes);
+  void keep_scratch(size_t begin, size_t bytes);
 
   Fd file_;
   std::unique_ptr<SharedMapping> mapping_;
   std::mutex mutex_;
-  std::map<size_t, size_t> free_;  // begin to end of each free range; adjacent ranges are merged
+  std::map<size_t, size_t> free_;               // begin to end of each free range; adjacent ranges are merged
+  std::multimap<size_t, size_t> kept_scratch_;  // by size: where it begins
+  size_t kept_bytes_ = 0, scratch_bytes_ = 0;   // of kept_scratch_, and in use
 };
 
 }  // namespace stretto::comm

@@ -1,5 +1,6 @@
 #include "stretto/nn/matmul.h"
 
+#include "stretto/comm/group.h"
 #include "stretto/kernels/matmul/matmul.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/parameter_gradient.h"
@@ -16,16 +17,26 @@ bool cpu_has_bf16() {
 #endif
 }
 
+namespace {
+
+// Memory for a product, of the dtype of `options`.
+Tensor empty_product(int64_t rows, int64_t columns, const at::TensorOptions& options, const Group* sum_over) {
+  if (sum_over == nullptr) return at::empty({rows, columns}, options);
+  return sum_over->scratch({rows, columns}, c10::typeMetaToScalarType(options.dtype()));
+}
+
+}  // namespace
+
 Tensor operand(const Tensor& x) {
   const auto dtype = x.scalar_type();
   const bool wider = dtype == at::kHalf || (dtype == at::kBFloat16 && !cpu_has_bf16());
   return wider && x.device().is_cpu() ? x.to(at::kFloat) : x;
 }
 
-Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias, const Group* sum_over) {
   const Tensor wide_weight = operand(weight);
   if (!x.is_cpu()) return at::linear(x, wide_weight, bias);  // adds the bias in the matmul kernel
-  const Tensor out = at::empty({x.size(0), weight.size(0)}, x.options());
+  const Tensor out = empty_product(x.size(0), weight.size(0), x.options(), sum_over);
   if (bias.defined()) {
     kernels::multiply_and_add(out, x, wide_weight.t(), bias);
   } else {
@@ -34,8 +45,8 @@ Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   return out.to(weight.scalar_type());
 }
 
-Tensor input_gradient(const Tensor& grad, const Tensor& weight) {
-  const Tensor out = at::empty({grad.size(0), weight.size(1)}, grad.options());
+Tensor input_gradient(const Tensor& grad, const Tensor& weight, const Group* sum_over) {
+  const Tensor out = empty_product(grad.size(0), weight.size(1), grad.options(), sum_over);
   multiply(MatmulRole::input_gradient, out, grad, operand(weight));
   return out;
 }

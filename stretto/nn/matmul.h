@@ -2,6 +2,10 @@
 
 #include "stretto/tensor/tensor.h"
 
+namespace stretto {
+class Group;
+}
+
 namespace stretto::nn {
 
 // The three matmuls of a linear map y = x W^T, all of one float dtype, by the libraries in use
@@ -12,11 +16,12 @@ namespace stretto::nn {
 Tensor operand(const Tensor& x);
 
 // x W^T + bias [T, out], of W's dtype. x [T, in] is an operand, weight [out, in] and bias [out] (or
-// undefined) are the parameters.
-Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+// undefined) are the parameters. `sum_over`: the ranks over which the result is to be summed, or null.
+Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+               const Group* sum_over = nullptr);
 
-// grad W [T, in], of grad's dtype: the gradient of x. grad [T, out] is an operand.
-Tensor input_gradient(const Tensor& grad, const Tensor& weight);
+// grad W [T, in], of grad's dtype: the gradient of x. grad [T, out] is an operand. `sum_over`: as above.
+Tensor input_gradient(const Tensor& grad, const Tensor& weight, const Group* sum_over = nullptr);
 
 // sum += grad W, for an x that several maps use.
 void add_input_gradient(const Tensor& sum, const Tensor& grad, const Tensor& weight);
