@@ -22,18 +22,21 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// Sizes that 2 ranks divide unevenly.
+// Sizes that 2 ranks divide unevenly, and a map of which all ranks have copies, as of one head of keys.
 struct GatedMaps : torch::nn::Module {
   explicit GatedMaps(const nn::TensorParallel& ranks) {
     up = register_module(
         "up", std::make_shared<nn::ColumnLinear>(9, 18, ranks, nn::ColumnOptions{.maps = 2, .together = 3}));
+    key = register_module("key", std::make_shared<nn::ColumnLinear>(
+                                     9, 3, ranks, nn::ColumnOptions{.together = 3, .copies = ranks.size()}));
     down = register_module("down", std::make_shared<nn::RowLinear>(9, 9, ranks, nn::LinearOptions{}, 3));
   }
   Tensor forward(const Tensor& x) const {
     const auto maps = up->forward(x).chunk(2, 1);
-    return down->forward(at::tanh(maps[0]) * maps[1]);
+    const Tensor keys = key->forward(x).repeat({1, maps[0].size(1) / 3});
+    return down->forward(at::tanh(maps[0]) * maps[1] * (1 + at::tanh(keys)));
   }
-  std::shared_ptr<nn::ColumnLinear> up;
+  std::shared_ptr<nn::ColumnLinear> up, key;
   std::shared_ptr<nn::RowLinear> down;
 };
 
