@@ -22,6 +22,7 @@ LLAMA = {"model_type": "llama", "hidden_size": 768, "intermediate_size": 2048, "
          "num_key_value_heads": 12, "head_dim": 64, "vocab_size": 8192, "max_position_embeddings": LENGTH, "tie_word_embeddings": False,
          "bos_token_id": 0, "eos_token_id": 2}
 HALF = {**LLAMA, "intermediate_size": 1024, "num_attention_heads": 6, "num_key_value_heads": 6, "vocab_size": 4096}  # the products of a rank
+ROWS = ["training.mesh.tp=2", "training.mesh.sequence_parallel=true", f"training.batch_size={BLOCKS}"]
 TP, DP = ["training.mesh.tp=2", f"training.batch_size={BLOCKS}"], [f"training.batch_size={BLOCKS // 2}"]
 
 
@@ -87,8 +88,11 @@ def compare_llama(options, folder, precision, libraries):
     measure.print_row(work, "s per step", tp, "its matrix products", products, False, 1 / most, 1 / goal)
     measure.print_row(work, "s per step", tp, "torch's DTensor over Gloo", peer_tp, False, *((1.45, 1.65) if precision == "fp32" else (2, 2.8)))
     measure.print_row(f"Llama L12 H768, dp 2, {precision}", "s per step", dp, "torch's DDP over Gloo", peer_dp, False)
-    measure.print_row(work, "MB without libraries", [llama.memory(precision, TP) - libraries], "dp 2", [llama.memory(precision, DP) - libraries],
-                      False, 1 / 0.65, 1 / 0.55)
+    dp_memory = [llama.memory(precision, DP) - libraries]
+    measure.print_row(work, "MB without libraries", [llama.memory(precision, TP) - libraries], "dp 2", dp_memory, False, 1 / 0.65, 1 / 0.55)
+    rows = f"{work}, sequence parallel"
+    measure.print_row(rows, "s per step", [llama.seconds(precision, ROWS) for _ in turns], "dp 2", dp, False, 1 / 1.15, 1 / 1.05)
+    measure.print_row(rows, "MB without libraries", [llama.memory(precision, ROWS) - libraries], "dp 2", dp_memory, False, 1 / 0.65, 1 / 0.55)
 
 
 def compare_sharded(options, folder, precision, libraries, their_libraries):

@@ -81,11 +81,11 @@ class NeuronLTModule : public stretto::Module {
 
   // The model of model_fn, divided among the ranks of each layer. Its parameters have no memory until each
   // rank has read those that it owns.
-  std::shared_ptr<stretto::TextModel> initialize_parallel_model(const NxdConfig& /*config*/,
+  std::shared_ptr<stretto::TextModel> initialize_parallel_model(const NxdConfig& config,
                                                                 const ModelFn& model_fn,
                                                                 const nlohmann::json& model_args,
                                                                 const stretto::Run& run) {
-    auto net = model(model_fn(model_args, {&run.mesh.group(stretto::Axis::tp)}));
+    auto net = model(model_fn(model_args, {&run.mesh.group(stretto::Axis::tp), config.sequence_parallel}));
     parameters_from(stretto::initial_values(*net, static_cast<uint64_t>(run.recipe.training.seed)));
     return net;
   }

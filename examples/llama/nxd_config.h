@@ -50,7 +50,7 @@ struct NxdConfig {
     using stretto::settings::at_least;
     field("tensor_parallel_size", tensor_parallel_size, "ranks per layer", at_least(1));
     field("pipeline_parallel_size", pipeline_parallel_size, "1", at_least(1).at_most(1));
-    field("sequence_parallel", sequence_parallel, "ignored: each rank of a group computes the norms");
+    field("sequence_parallel", sequence_parallel, "whether the ranks of a layer divide rows between layers");
     field("activation_checkpoint_config", activation_checkpoint_config, "blocks that are computed again",
           stretto::settings::one_of({"full", "none"}));
     field("optimizer_config", optimizer_config, "the optimizer");
@@ -71,6 +71,7 @@ inline NxdConfig read_nxd_config(const std::filesystem::path& file) {
 inline std::vector<std::string> strategy_settings(const NxdConfig& config) {
   const NxdOptimizerConfig& optimizer = config.optimizer_config;
   return {"training.mesh.tp=" + std::to_string(config.tensor_parallel_size),
+          std::string("training.mesh.sequence_parallel=") + (config.sequence_parallel ? "true" : "false"),
           std::string("training.strategy=") + (optimizer.zero_one_enabled ? "zero1" : "ddp"),
           "training.max_grad_norm=" + std::to_string(optimizer.grad_clipping ? optimizer.max_grad_norm : 0),
           std::string("training.activation_checkpointing=") +

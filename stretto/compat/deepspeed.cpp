@@ -356,7 +356,7 @@ const std::vector<Key>& deepspeed_keys() {
       ignored("compile.*", no_python),
       ignored("seq_parallel_communication_data_type", no_sequence),
       ignored("seq_parallel_comm_data_type", no_sequence),
-      single("sequence_parallel_size", "sequence parallelism"),
+      single("sequence_parallel_size", "sequence parallelism of attention (Ulysses)"),
       layer_ranks("tensor_parallel.autotp_size"),
       ignored("tensor_parallel.*", "the layers of a model declare how they are divided"),
       ignored("use_data_before_expert_parallelism", "there are no mixtures of experts"),

@@ -46,8 +46,9 @@ std::vector<Flag> llama_flags_read_later() {
                            "validation_dir",
                            "precision"})
     flags.push_back(read_later(name));
-  for (const char* name : {"save_checkpoint", "resume_ckpt", "use_zero1_optimizer", "use_zero_1",
-                           "use_selective_checkpoint", "selective_checkpoint_enabled", "do_eval"})
+  for (const char* name :
+       {"save_checkpoint", "resume_ckpt", "use_zero1_optimizer", "use_zero_1", "use_sequence_parallel",
+        "sequence_parallel_enabled", "use_selective_checkpoint", "selective_checkpoint_enabled", "do_eval"})
     flags.push_back(read_later(name, /*is_boolean=*/true));
   return flags;
 }
@@ -84,10 +85,6 @@ std::vector<Flag> ignored_llama_flags() {
       ignored("use_meta_device_init", true, memory),
       ignored("use_flash_attention", true, attention),
       ignored("transpose_nki_inputs", true, attention),
-      ignored("use_sequence_parallel", true,
-              "each rank of a group computes the norms, with the same results"),
-      ignored("sequence_parallel_enabled", true,
-              "each rank of a group computes the norms, with the same results"),
       ignored("qkv_linear", true, projections),
       ignored("fuse_qkv", true, projections),
       ignored("separate_qkv", true, projections),

@@ -112,7 +112,10 @@ void use_parallelism(ScriptState& state) {
   }
   const std::string ranks = state.value("tensor_parallel_size", "2");
   state.recipe.set_flag("--tensor_parallel_size " + ranks);
-  state.recipe.set("training.mesh", fmt::format("{{tp: {}}}", quoted(ranks)));
+  const bool divides_rows =
+      state.is_true(given_name(state, "use_sequence_parallel", "sequence_parallel_enabled"));
+  state.recipe.set("training.mesh", fmt::format("{{tp: {}{}}}", quoted(ranks),
+                                                divides_rows ? ", sequence_parallel: true" : ""));
   state.recipe.set_flag("");
 }
 

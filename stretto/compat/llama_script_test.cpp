@@ -75,6 +75,7 @@ TEST_F(LlamaScript, DefaultsAreTheScripts) {
   EXPECT_EQ(defaults.training.batch_size, 8);
   EXPECT_EQ(defaults.training.grad_accumulation_steps, 1);
   EXPECT_EQ(defaults.training.mesh.tp, 2);
+  EXPECT_FALSE(defaults.training.mesh.sequence_parallel);
   EXPECT_EQ(defaults.training.strategy, "ddp");
   EXPECT_EQ(defaults.training.precision, Precision::bf16);
   EXPECT_EQ(defaults.training.activation_checkpointing, 1);
@@ -125,13 +126,13 @@ TEST_F(LlamaScript, The7bJobIsTranslated) {
                                     "1"});
   const Recipe recipe = parse_recipe(plan.script.recipe, "run-llama");
   EXPECT_EQ(recipe.training.mesh.tp, 8);
+  EXPECT_TRUE(recipe.training.mesh.sequence_parallel);
   EXPECT_EQ(recipe.training.strategy, "zero1");
   EXPECT_EQ(recipe.training.activation_checkpointing, 0);
   EXPECT_EQ(recipe.training.grad_accumulation_steps, 256);
   EXPECT_EQ(recipe.training.steps_this_run, std::nullopt);
   EXPECT_EQ(plan.script.run_folder(), path("out"));
-  for (const char* flag :
-       {"use_sequence_parallel", "use_fp32_optimizer", "use_flash_attention", "use_selective_checkpoint"})
+  for (const char* flag : {"use_fp32_optimizer", "use_flash_attention", "use_selective_checkpoint"})
     EXPECT_THAT(plan.script.notes, Contains(HasSubstr(std::string("--") + flag))) << flag;
 }
 

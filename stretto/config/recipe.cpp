@@ -164,6 +164,9 @@ void MeshConfig::fields(settings::Fields& field) {
   for (const auto& [name, size, what] :
        {std::tuple("pp", &pp, "stages of a pipeline"), {"cp", &cp, "ranks that divide each sequence"}})
     field(name, *size, what, at_least(1).at_most(1));
+  field(
+      "sequence_parallel", sequence_parallel,
+      "the tp ranks of a layer also divide the rows of norms, dropout and residuals: less memory, the same results");
 }
 
 std::optional<int64_t> MeshConfig::data_ranks() const { return dp == "auto" ? std::nullopt : parse_int(dp); }

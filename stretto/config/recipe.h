@@ -75,6 +75,7 @@ struct MeshConfig {
   std::string dp = "auto";
   int64_t tp = 1;
   int64_t pp = 1, cp = 1;
+  bool sequence_parallel = false;
 
   std::optional<int64_t> data_ranks() const;  // dp; nullopt: auto
   void fields(settings::Fields& field);

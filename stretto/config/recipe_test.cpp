@@ -289,6 +289,7 @@ TEST(Recipe, SettingsThatMayChangeOnResumeAreDeclaredSo) {
                                       "training.mesh.tp",
                                       "training.mesh.pp",
                                       "training.mesh.cp",
+                                      "training.mesh.sequence_parallel",
                                       "training.reshard_after_forward",
                                       "training.wrap_min_parameters",
                                       "training.offload_optimizer",

@@ -31,7 +31,8 @@ struct AttentionOptions {
   nn::TensorParallel ranks = {};  // among which heads are divided
 };
 
-// norm(x + dropout(output(attention(query(x), key(source), value(source))))).
+// norm(x + dropout(output(attention(query(x), key(source), value(source))))). If the ranks divide rows, x and
+// the result are rows of this rank, and layouts those of all (RowsBetweenBlocks).
 class AttentionBlock {
  public:
   // Throws like require_divisible_heads().
@@ -43,11 +44,13 @@ class AttentionBlock {
                  const nn::Context& context) const;
 
   // Attention to other rows of the same sequences. x [., H]: the rows of `wanted`, as above; source [T, H]:
-  // those of `layout`. Returns the rows of `wanted`.
+  // those of `layout`. Returns the rows of `wanted`. REQUIRES: the ranks do not divide rows.
   Tensor forward_to(const Tensor& source, const Tensor& x, const nn::PackedLayout& layout,
                     const nn::PackedLayout& wanted, const nn::Context& context) const;
 
  private:
+  Tensor forward_to_own(const Tensor& x, const nn::PackedLayout& layout, const nn::PackedLayout& wanted,
+                        const nn::Context& context) const;
   Tensor finish(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& x,
                 const nn::PackedLayout& layout, const nn::PackedLayout& wanted,
                 const nn::Context& context) const;
@@ -55,7 +58,7 @@ class AttentionBlock {
   AttentionOptions options_;
   int64_t head_width_;
   std::shared_ptr<nn::Linear> query_, key_, value_, output_;
-  std::shared_ptr<nn::LayerNorm> norm_;
+  std::shared_ptr<nn::Norm> norm_;
 };
 
 struct MlpNames {
@@ -72,7 +75,7 @@ struct MlpOptions {
   nn::TensorParallel ranks = {};  // among which inner columns are divided
 };
 
-// norm(x + dropout(out(activation(in(x))))).
+// norm(x + dropout(out(activation(in(x))))). If the ranks divide rows: as AttentionBlock.
 class MlpBlock {
  public:
   MlpBlock(torch::nn::Module& layer, const MlpNames& names, const MlpOptions& options);
@@ -83,8 +86,36 @@ class MlpBlock {
  private:
   MlpOptions options_;
   std::shared_ptr<nn::Linear> in_, out_;
-  std::shared_ptr<nn::LayerNorm> norm_;
+  std::shared_ptr<nn::Norm> norm_;
 };
+
+// The rows between a model's blocks: those of `layout` or, with sequence parallelism, this rank's.
+class RowsBetweenBlocks {
+ public:
+  // With a cache of keys and values, rows are not divided.
+  RowsBetweenBlocks(const nn::TensorParallel& ranks, const nn::PackedLayout& layout,
+                    const nn::Context& context);
+
+  // The layout for blocks: if rows are divided, padded to a multiple of the ranks.
+  const nn::PackedLayout& layout() const { return layout_; }
+
+  // From all rows [T, ...] of the layout that was passed to the constructor, equal on all ranks, to those of
+  // the first block.
+  Tensor divide(const Tensor& all) const;
+  // Back, from those of a block.
+  Tensor join(const Tensor& rows) const;
+
+ private:
+  nn::TensorParallel ranks_;
+  int64_t tokens_;
+  nn::PackedLayout layout_;
+};
+
+// `map` as it is used with this context: with a cache, rows are not divided.
+nn::Affine map_for(const nn::Linear& map, const nn::Context& context);
+
+// x [T, ...] with copies of its last row, without gradients, behind it: `rows` rows.
+Tensor padded_rows(const Tensor& x, int64_t rows);
 
 // Heads that `ranks` cannot divide; make_text_model() adds the name of the model's config.json.
 struct UnevenHeads : ConfigError {

@@ -25,11 +25,12 @@ Decoder::Decoder(DecoderOptions options) : options_(std::move(options)) {
     layers_.push_back(nn::add_layer(*this, options_.layers + "." + std::to_string(i),
                                     nn::make_sharded<DecoderLayer>(options_.layer_names, layer)));
   }
-  norm_ = add_norm(*this, options_.norm, width, options_.layer.rms_norm, options_.layer.norm_eps);
-  if (!options_.tied)
-    head_ = register_module("lm_head",
-                            std::make_shared<nn::ColumnLinear>(width, options_.vocab_size, ranks(),
-                                                               nn::ColumnOptions{.linear = {.bias = false}}));
+  norm_ = add_norm(*this, options_.norm, width, options_.layer.rms_norm, options_.layer.norm_eps, ranks());
+  if (!options_.tied) {
+    const nn::ColumnOptions head = {.linear = {.bias = false}};
+    head_ = register_module("lm_head", std::make_shared<nn::ColumnLinear>(width, options_.vocab_size,
+                                                                          ranks().with_whole_rows(), head));
+  }
 }
 
 nn::Rotation Decoder::angles(const nn::PackedLayout&, at::ScalarType) const { return {}; }
@@ -49,8 +50,10 @@ Tensor Decoder::embed(const Batch& batch, const nn::PackedLayout& layout, const 
 
 nn::Carry Decoder::run(const Range& range, nn::Carry carry, const Batch& batch,
                        const nn::Context& context) const {
-  const nn::PackedLayout layout(batch);
-  if (range.begin == 0) carry = {embed(batch, layout, context)};
+  const nn::PackedLayout of_batch(batch);
+  const RowsBetweenBlocks rows(ranks(), of_batch, context);
+  const nn::PackedLayout& layout = rows.layout();
+  if (range.begin == 0) carry = {rows.divide(embed(batch, of_batch, context))};
   const nn::Rotation rotation = angles(layout, carry[0].scalar_type());
   for (int64_t block = std::max<int64_t>(1, range.begin); block < std::min(range.end, blocks() - 1);
        ++block) {
@@ -60,7 +63,7 @@ nn::Carry Decoder::run(const Range& range, nn::Carry carry, const Batch& batch,
                          return layer->forward(before[0], layout, rotation, context);
                        })};
   }
-  if (range.end == blocks()) carry = {nn::norm(carry[0], norm_->all(), context)};
+  if (range.end == blocks()) carry = {rows.join(nn::norm(carry[0], norm_->all(), context))};
   return carry;
 }
 

@@ -9,9 +9,9 @@
 namespace stretto {
 
 std::shared_ptr<nn::Norm> add_norm(torch::nn::Module& root, const std::string& path, int64_t width, bool rms,
-                                   double eps) {
-  if (rms) return nn::add_layer(root, path, std::make_shared<nn::RmsNorm>(width, eps));
-  return nn::add_layer(root, path, std::make_shared<nn::LayerNorm>(width, eps));
+                                   double eps, const nn::TensorParallel& ranks) {
+  if (rms) return nn::add_layer(root, path, std::make_shared<nn::RmsNormBetweenLayers>(width, eps, ranks));
+  return nn::add_layer(root, path, std::make_shared<nn::LayerNormBetweenLayers>(width, eps, ranks));
 }
 
 DecoderLayer::DecoderLayer(const DecoderLayerNames& names, const DecoderLayerOptions& options)
@@ -35,7 +35,7 @@ DecoderLayer::DecoderLayer(const DecoderLayerNames& names, const DecoderLayerOpt
     return nn::add_layer(*this, name,
                          std::make_shared<nn::RowLinear>(in, width, ranks, linear_options(bias), together));
   };
-  attention_norm_ = add_norm(*this, names.attention_norm, width, options.rms_norm, options.norm_eps);
+  attention_norm_ = add_norm(*this, names.attention_norm, width, options.rms_norm, options.norm_eps, ranks);
   if (names.key.empty()) {
     query_ = column(names.query, 3 * rows, options.query_bias, options.head_width, /*maps=*/3);
   } else {
@@ -50,10 +50,13 @@ DecoderLayer::DecoderLayer(const DecoderLayerNames& names, const DecoderLayerOpt
   }
   output_ = row(names.output, rows, options.attention_output_bias, options.head_width);
   if (!names.query_norm.empty()) {
-    query_norm_ = add_norm(*this, names.query_norm, options.head_width, /*rms=*/true, options.norm_eps);
-    key_norm_ = add_norm(*this, names.key_norm, options.head_width, /*rms=*/true, options.norm_eps);
+    const auto of_head = [&](const std::string& name) -> std::shared_ptr<nn::Norm> {
+      return nn::add_layer(*this, name, std::make_shared<nn::RmsNorm>(options.head_width, options.norm_eps));
+    };
+    query_norm_ = of_head(names.query_norm);
+    key_norm_ = of_head(names.key_norm);
   }
-  mlp_norm_ = add_norm(*this, names.mlp_norm, width, options.rms_norm, options.norm_eps);
+  mlp_norm_ = add_norm(*this, names.mlp_norm, width, options.rms_norm, options.norm_eps, ranks);
   in_ = column(names.in, options.inner, options.mlp_bias, 1);
   if (!names.factor.empty()) factor_ = column(names.factor, options.inner, options.mlp_bias, 1);
   out_ = row(names.out, options.inner, options.mlp_bias, 1);
@@ -71,10 +74,11 @@ Tensor DecoderLayer::attend(const Tensor& x, const nn::PackedLayout& layout, con
                             const nn::Context& context) const {
   const double p = options_.attention_dropout;
   if (!key_) {
-    return nn::joined_attention(query_->forward(x), options_.heads, layout, p, options_.first_site, context,
-                                options_.rule);
+    return nn::joined_attention(nn::linear(x, map_for(*query_, context)), options_.heads, layout, p,
+                                options_.first_site, context, options_.rule);
   }
-  const auto all = nn::linears(x, {query_->map(), key_->map(), value_->map()});
+  const auto all =
+      nn::linears(x, {map_for(*query_, context), map_for(*key_, context), map_for(*value_, context)});
   const auto heads = [&](const Tensor& rows) { return rows.view({rows.size(0), -1, options_.head_width}); };
   const auto positioned = [&](const Tensor& rows, const std::shared_ptr<nn::Norm>& norm) {
     Tensor each = heads(rows);
@@ -88,11 +92,12 @@ Tensor DecoderLayer::attend(const Tensor& x, const nn::PackedLayout& layout, con
 Tensor DecoderLayer::forward(const Tensor& x, const nn::PackedLayout& layout, const nn::Rotation& rotation,
                              const nn::Context& context) const {
   const Tensor attended = attend(nn::norm(x, attention_norm_->all(), context), layout, rotation, context);
-  const Tensor middle = nn::linear_dropout_add(attended, output_->map(), x, options_.dropout,
+  const Tensor middle = nn::linear_dropout_add(attended, map_for(*output_, context), x, options_.dropout,
                                                options_.first_site + 1, layout, context);
-  const nn::Gate gate = {in_->map(), options_.activation, factor_ ? factor_->map() : nn::Affine{}};
-  return nn::mlp_dropout_add(nn::norm(middle, mlp_norm_->all(), context), gate, out_->map(), middle,
-                             options_.dropout, options_.first_site + 2, layout, context);
+  const nn::Gate gate = {map_for(*in_, context), options_.activation,
+                         factor_ ? map_for(*factor_, context) : nn::Affine{}};
+  return nn::mlp_dropout_add(nn::norm(middle, mlp_norm_->all(), context), gate, map_for(*out_, context),
+                             middle, options_.dropout, options_.first_site + 2, layout, context);
 }
 
 }  // namespace stretto

@@ -45,7 +45,8 @@ class DecoderLayer : public torch::nn::Module {
   // Throws ConfigError if heads cannot be divided evenly among the ranks.
   DecoderLayer(const DecoderLayerNames& names, const DecoderLayerOptions& options);
 
-  // x [T, H], the rows of `layout` -> [T, H]. Queries and keys are rotated, if there is a rotation.
+  // x [T, H], the rows of `layout` -> [T, H]. Queries and keys are rotated, if there is a rotation. If the
+  // ranks divide rows, x and the result are this rank's (RowsBetweenBlocks).
   Tensor forward(const Tensor& x, const nn::PackedLayout& layout, const nn::Rotation& rotation,
                  const nn::Context& context) const;
 
@@ -64,8 +65,8 @@ class DecoderLayer : public torch::nn::Module {
   std::shared_ptr<nn::Linear> in_, factor_, out_;    // factor_ may be null
 };
 
-// The norm that the options name, registered at `path` below `root`.
+// A norm of the states between maps, RMSNorm or LayerNorm, registered at `path` below `root`.
 std::shared_ptr<nn::Norm> add_norm(torch::nn::Module& root, const std::string& path, int64_t width, bool rms,
-                                   double eps);
+                                   double eps, const nn::TensorParallel& ranks);
 
 }  // namespace stretto

@@ -21,13 +21,14 @@ namespace {
 ModelType bert_type(const BertVariant& variant) {
   const HeadType sequence_classifier =
       variant.has_pooler
-          ? HeadType{make_bert_sequence_classifier, "classifier.weight", true}
-          : HeadType{make_layered_bert_sequence_classifier, "classifier.out_proj.weight", true};
-  return {.name = variant.model_type,
-          .heads = {{heads::sequence_classification, sequence_classifier},
-                    {heads::token_classification, {make_bert_token_classifier, "classifier.weight", true}},
-                    {heads::question_answering, {make_bert_question_answerer, "qa_outputs.weight", true}},
-                    {heads::hidden_states, {make_bert_hidden_states}}}};
+          ? HeadType{make_bert_sequence_classifier, "classifier.weight", true, true}
+          : HeadType{make_layered_bert_sequence_classifier, "classifier.out_proj.weight", true, true};
+  return {
+      .name = variant.model_type,
+      .heads = {{heads::sequence_classification, sequence_classifier},
+                {heads::token_classification, {make_bert_token_classifier, "classifier.weight", true, true}},
+                {heads::question_answering, {make_bert_question_answerer, "qa_outputs.weight", true, true}},
+                {heads::hidden_states, {make_bert_hidden_states, "", true, true}}}};
 }
 
 ModelType distilbert_type() {
@@ -38,9 +39,9 @@ ModelType distilbert_type() {
   };
   ModelType type{.name = "distilbert", .heads = {}};
   for (const char* head : {heads::sequence_classification, heads::token_classification})
-    type.heads[head] = {with(head), "classifier.weight", true};
-  type.heads[heads::question_answering] = {with(heads::question_answering), "qa_outputs.weight", true};
-  type.heads[heads::hidden_states] = {with(heads::hidden_states)};
+    type.heads[head] = {with(head), "classifier.weight", true, true};
+  type.heads[heads::question_answering] = {with(heads::question_answering), "qa_outputs.weight", true, true};
+  type.heads[heads::hidden_states] = {with(heads::hidden_states), "", true, true};
   return type;
 }
 
@@ -51,17 +52,20 @@ ModelType bart_type() {
 }
 
 ModelType gpt2_type() {
-  return {.name = "gpt2", .heads = {{heads::causal_language_model, {.make = make_gpt2, .divides = true}}}};
+  return {
+      .name = "gpt2",
+      .heads = {{heads::causal_language_model, {.make = make_gpt2, .divides = true, .divides_rows = true}}}};
 }
 
 ModelType llama_type(const LlamaVariant& variant) {
-  return {.name = variant.model_type,
-          .heads = {{heads::causal_language_model, {.make = make_llama, .divides = true}}}};
+  return {
+      .name = variant.model_type,
+      .heads = {{heads::causal_language_model, {.make = make_llama, .divides = true, .divides_rows = true}}}};
 }
 
 ModelType sequence_tagger_type() {
   return {.name = SequenceTaggerConfig::model_type,
-          .heads = {{heads::token_classification, {make_sequence_tagger, "linear.weight"}}}};
+          .heads = {{heads::token_classification, {make_sequence_tagger, "linear.weight", true, true}}}};
 }
 
 std::vector<ModelType> bundled_types() {
@@ -83,16 +87,27 @@ std::vector<std::string> heads_of(const ModelType& type) {
   return names;
 }
 
+// The names of the types with a head that has the capability.
+std::string types_that(const ModelRegistry& models, bool HeadType::*capability) {
+  std::vector<std::string> names;
+  for (const ModelType& type : models.entries())
+    if (std::ranges::any_of(type.heads, [&](const auto& item) { return item.second.*capability; }))
+      names.push_back(type.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 void require_divisible(const ModelRegistry& models, const ModelType& type, const std::string& head,
-                       const std::string& source) {
-  if (type.heads.at(head).divides) return;
-  std::vector<std::string> others;
-  for (const ModelType& other : models.entries())
-    if (std::ranges::any_of(other.heads, [](const auto& item) { return item.second.divides; }))
-      others.push_back(other.name);
-  throw ConfigError(
-      "{}: model_type: the layers of \"{}\" with this head cannot be divided among ranks (tp); those of {} can",
-      source, type.name, fmt::join(others, ", "));
+                       const std::string& source, const nn::TensorParallel& ranks) {
+  if (!type.heads.at(head).divides) {
+    throw ConfigError(
+        "{}: model_type: the layers of \"{}\" with this head cannot be divided among ranks (tp); those of {} can",
+        source, type.name, types_that(models, &HeadType::divides));
+  }
+  if (ranks.sequence && !type.heads.at(head).divides_rows) {
+    throw ConfigError(
+        "{}: model_type: the rows between the layers of \"{}\" cannot be divided among ranks (sequence parallelism); those of {} can",
+        source, type.name, types_that(models, &HeadType::divides_rows));
+  }
 }
 
 }  // namespace
@@ -119,7 +134,8 @@ std::shared_ptr<TextModel> make_text_model(const ModelRegistry& models, const st
   const ModelType& type = model_type_of(models, config, source);
   const auto found = type.heads.find(head);
   if (found != type.heads.end()) {
-    if (options.tensor_parallel.divides()) require_divisible(models, type, head, source);
+    if (options.tensor_parallel.divides())
+      require_divisible(models, type, head, source, options.tensor_parallel);
     try {
       return found->second.make(config, source, options);
     } catch (const UnevenHeads& error) {

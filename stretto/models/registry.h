@@ -19,7 +19,8 @@ struct HeadType {
   MakeTextModel make;
   // A weight that is in a model folder if the head was trained. "": the head has none.
   std::string trained_weight = {};
-  bool divides = false;  // `make` can divide the model among ranks: TextModelOptions::tensor_parallel
+  bool divides = false;       // `make` can divide the model among ranks: TextModelOptions::tensor_parallel
+  bool divides_rows = false;  // and with TensorParallel::sequence
 };
 
 // A model architecture, named like model_type in config.json, with its heads by the suffix of architectures
@@ -40,7 +41,7 @@ const ModelType& model_type_of(const ModelRegistry& models, const nlohmann::json
                                const std::string& source);
 
 // Creates the model with a head. Throws ConfigError, which lists the heads that its type has, for another
-// one, and for options.tensor_parallel if it cannot be divided.
+// one, and for options.tensor_parallel if it, or its rows, cannot be divided.
 std::shared_ptr<TextModel> make_text_model(const ModelRegistry& models, const std::string& head,
                                            const nlohmann::json& config, const std::string& source,
                                            const TextModelOptions& options = {});

@@ -14,8 +14,9 @@ class Staged {
 
   virtual int64_t blocks() const = 0;
 
-  // Runs the blocks `range`. `carry`: the output of the block before them for the rows of `batch`; empty for
-  // block 0. Returns the output of the last block.
+  // Runs the blocks `range`. `carry`: the output of the block before them for the rows of `batch`, or for
+  // this rank's of them if ranks divide rows (nn/tensor_parallel.h); empty for block 0. Returns the output of
+  // the last block.
   virtual nn::Carry run(const Range& range, nn::Carry carry, const Batch& batch,
                         const nn::Context& context) const = 0;
 };

@@ -28,6 +28,9 @@ struct Affine {
   // or some of the inputs. All maps of one x have the same ranks in outputs_over.
   Group* outputs_over = nullptr;  // the gradient of x is summed over these ranks
   Group* inputs_over = nullptr;   // x W^T is summed over these ranks, before the bias is added
+  // Sequence parallelism: x of a map with outputs_over, and the result of one with inputs_over, are this
+  // rank's rows, as many as each other rank has.
+  bool of_rows = false;
 };
 
 // y = x W^T + b. x [T, in], weight and bias of the same float type; returns [T, out]. On CPUs an fp16 matmul,

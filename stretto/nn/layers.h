@@ -23,11 +23,12 @@ struct Linear : torch::nn::Module {
   Linear(int64_t in, int64_t out, const LinearOptions& options = {});
   Tensor forward(const Tensor& x) const { return nn::linear(x, map()); }  // [T, in] -> [T, out]
   // for fused functions
-  Affine map() const { return {weight, bias, transposed, outputs_over, inputs_over}; }
+  Affine map() const { return {weight, bias, transposed, outputs_over, inputs_over, of_rows}; }
   bool transposed;
   Tensor weight;                                          // [out, in], transposed [in, out]
   Tensor bias;                                            // [out], or undefined
   Group *outputs_over = nullptr, *inputs_over = nullptr;  // see Affine; set by tensor_parallel.h
+  bool of_rows = false;
 };
 
 // A table of vectors, which are looked up by their ids.

@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <optional>
+#include <utility>
+
 #include "stretto/base/error.h"
 #include "stretto/comm/group.h"
 #include "stretto/nn/apply.h"
@@ -20,33 +24,56 @@ void check_fits(const Tensor& x, const Affine& map) {
 }
 
 // The sum over maps of their gradients of the input, undefined if no output has a gradient. `grads` are those
-// of the outputs as operands, `weights` [out, in].
-Tensor input_gradients(const std::vector<Tensor>& grads, const std::vector<Tensor>& weights) {
+// of the outputs as operands, `weights` [out, in]. `sum_over`: as of input_gradient().
+Tensor input_gradients(const std::vector<Tensor>& grads, const std::vector<Tensor>& weights,
+                       const Group* sum_over) {
   Tensor sum;
   for (size_t map = 0; map < grads.size(); ++map) {
     if (!grads[map].defined()) continue;
     if (sum.defined()) {
       add_input_gradient(sum, grads[map], weights[map]);
     } else {
-      sum = input_gradient(grads[map], weights[map]);
+      sum = input_gradient(grads[map], weights[map], sum_over);
     }
   }
   return sum;
 }
 
+// The rows of all `ranks`, of which this rank has x; x itself if that is null. They are on their way from the
+// construction on.
+class RowsOfAll {
+ public:
+  RowsOfAll(const Tensor& x, Group* ranks) : all_(x) {
+    if (ranks == nullptr) return;
+    all_ = at::empty({ranks->size() * x.size(0), x.size(1)}, x.options());
+    work_ = ranks->all_gather(all_, x.contiguous());
+  }
+  const Tensor& joined() {
+    work_.wait();
+    return all_;
+  }
+
+ private:
+  Tensor all_;
+  Work work_;
+};
+
 // Several linear maps of one input. `parameters` are the weight and, if the map is `biased`, the bias of each
-// map: autograd accepts no undefined tensors. The gradient of x is summed over `ranks`, unless null.
+// map: autograd accepts no undefined tensors. The gradient of x is summed over `ranks`, unless null. If x are
+// rows of this rank (`of_rows`), those of all ranks are joined, in backward again: in between they would take
+// memory.
 struct LinearsFunction : torch::autograd::Function<LinearsFunction> {
   static variable_list forward(AutogradContext* context, const Tensor& x, at::TensorList parameters,
-                               const c10::List<bool>& biased, const c10::List<bool>& transposed,
-                               Group* ranks) {
+                               const c10::List<bool>& biased, const c10::List<bool>& transposed, Group* ranks,
+                               bool of_rows) {
     variable_list saved = {x};
     saved.insert(saved.end(), parameters.begin(), parameters.end());
     context->save_for_backward(saved);
     context->saved_data["biased"] = biased;
     context->saved_data["transposed"] = transposed;
+    context->saved_data["of_rows"] = of_rows;
     save_group(context, ranks);
-    const Tensor wide_x = operand(x);
+    const Tensor wide_x = operand(RowsOfAll(x, of_rows ? ranks : nullptr).joined());
     variable_list outputs;
     size_t next = 0;
     for (size_t map = 0; map < biased.size(); ++map) {
@@ -73,15 +100,24 @@ struct LinearsFunction : torch::autograd::Function<LinearsFunction> {
       grads[map] = outputs[map].contiguous();
       wide_grads[map] = operand(grads[map]);
     }
-    variable_list result(saved.size() + 3);
+    variable_list result(saved.size() + 4);
+    Group* const ranks = saved_group(*context);
+    const bool of_rows = context->saved_data["of_rows"].toBool();
+    std::optional<RowsOfAll> rows;  // for the gradients of weights
+    if (std::ranges::any_of(at_weight, [&](size_t weight) { return context->needs_input_grad(weight); }))
+      rows.emplace(saved[0], of_rows ? ranks : nullptr);
     Work sum_over_ranks;  // proceeds while the gradients of the parameters are computed
     if (context->needs_input_grad(0)) {
-      result[0] = input_gradients(wide_grads, weights);
+      result[0] = input_gradients(wide_grads, weights, ranks);
       if (result[0].defined()) result[0] = result[0].to(saved[0].scalar_type());
-      Group* const ranks = saved_group(*context);
-      if (ranks != nullptr && result[0].defined()) sum_over_ranks = ranks->all_reduce(result[0]);
+      if (ranks != nullptr && result[0].defined() && of_rows) {
+        const Tensor parts = std::exchange(result[0], at::empty(saved[0].sizes(), saved[0].options()));
+        sum_over_ranks = ranks->reduce_scatter(result[0], parts);
+      } else if (ranks != nullptr && result[0].defined()) {
+        sum_over_ranks = ranks->all_reduce(result[0]);
+      }
     }
-    const Tensor wide_x = operand(saved[0]);
+    const Tensor wide_x = rows ? operand(rows->joined()) : Tensor();
     for (size_t map = 0; map < maps; ++map) {
       if (!grads[map].defined()) continue;
       const size_t weight = at_weight[map], bias = weight + 1;
@@ -111,12 +147,14 @@ std::vector<Tensor> linears(const Tensor& x, const std::vector<Affine>& maps) {
     if (adds_bias) parameters.push_back(map.bias);
   }
   std::vector<Tensor> results =
-      apply<LinearsFunction>(x, at::TensorList(parameters), biased, transposed, maps.at(0).outputs_over);
+      apply<LinearsFunction>(x, at::TensorList(parameters), biased, transposed, maps.at(0).outputs_over,
+                             maps[0].outputs_over != nullptr && maps[0].of_rows);
   for (size_t map = 0; map < maps.size(); ++map) {
-    const auto& [weight, bias, is_transposed, outputs_over, inputs_over] = maps[map];
-    if (inputs_over == nullptr) continue;
-    results[map] = sum_of_parts(results[map], *inputs_over);
-    if (bias.defined()) results[map] = results[map] + bias;
+    Group* const ranks = maps[map].inputs_over;
+    if (ranks == nullptr) continue;
+    results[map] =
+        maps[map].of_rows ? own_rows_of_sum(results[map], *ranks) : sum_of_parts(results[map], *ranks);
+    if (maps[map].bias.defined()) results[map] = results[map] + maps[map].bias;
   }
   return results;
 }

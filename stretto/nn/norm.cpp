@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "stretto/base/error.h"
 #include "stretto/comm/group.h"
 #include "stretto/kernels/activation.h"
 #include "stretto/kernels/loop_types.h"
@@ -9,6 +10,8 @@
 #include "stretto/nn/functional.h"
 #include "stretto/nn/matmul.h"
 #include "stretto/nn/parameter_gradient.h"
+#include "stretto/nn/saved_group.h"
+#include "stretto/nn/summed_product.h"
 
 namespace stretto::nn {
 namespace {
@@ -104,7 +107,8 @@ struct Entry {
 };
 
 // norm(residual + dropout(entry(x) W^T + bias)), or the sum itself without a norm. `given`: bias, the norm's
-// weight and offset, the entry's bias and factor. The product is summed over `ranks`, unless null.
+// weight and offset, the entry's bias and factor. The product is summed over `ranks`, unless null; if
+// residual and result are rows of this rank (`of_rows`), it gets theirs of the sum.
 struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
   enum Part : size_t { map_bias, norm_weight, norm_offset, entry_bias, entry_factor };
   static constexpr size_t first_part = 3;  // the inputs before are x, weight and residual
@@ -112,20 +116,22 @@ struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
                         const Tensor& residual, at::TensorList given, const c10::List<bool>& present,
                         bool transposed, std::optional<kernels::Activation> activation, kernels::Norm norm,
-                        Group* ranks) {
+                        Group* ranks, bool of_rows) {
     const auto inputs = inputs_of(present, first_part);
     const auto part = [&](Part which) { return at_input(given, inputs[which], first_part); };
     norm.bias = part(map_bias), norm.residual = residual;
     norm.weight = part(norm_weight), norm.offset = part(norm_offset);
     const Entry entry = {activation, part(entry_bias), part(entry_factor)};
-    const Tensor mapped = product(operand(entry.forward(x)), oriented(weight, transposed));
-    if (ranks != nullptr) ranks->all_reduce(mapped).wait();
+    const Tensor inner = operand(entry.forward(x)), oriented_weight = oriented(weight, transposed);
+    const Tensor mapped = ranks == nullptr ? product(inner, oriented_weight)
+                                           : summed_product(inner, oriented_weight, *ranks, of_rows);
     const auto result = kernels::norm_rows(mapped, norm);
     const bool normalises = norm.weight.defined();  // otherwise the sum is not needed in backward
     context->save_for_backward({x, weight, norm.bias, norm.weight, norm.offset, entry.bias, entry.factor,
                                 normalises ? result.sum : Tensor(), result.mean, result.rstd, norm.samples,
                                 norm.places});
     save_scalars(context, norm);
+    save_group(context, of_rows ? ranks : nullptr);
     context->saved_data["present"] = present;
     context->saved_data["transposed"] = transposed;
     if (activation) context->saved_data["activation"] = static_cast<int64_t>(*activation);
@@ -148,7 +154,7 @@ struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
       return inputs[which] > 0 && context->needs_input_grad(inputs[which]);
     };
     // null for arguments that are not tensors, then x, weight and residual
-    variable_list result(first_part + 5);
+    variable_list result(first_part + 6);
     const auto sum_type = kernels::computed_type(x.scalar_type());
     const ParameterGradient bias_sum(norm.bias, sum_type, needs(map_bias)),
         weight_sum(norm.weight, sum_type, needs(norm_weight)),
@@ -156,7 +162,12 @@ struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
     const auto gradients =
         kernels::norm_rows_backward(outputs[0].contiguous(), {{}, saved[7], saved[8], saved[9]}, norm,
                                     {weight_sum.sum(), offset_sum.sum(), bias_sum.sum()});
-    const Tensor grad = operand(gradients.x);
+    Tensor of_all_rows = gradients.x;
+    if (Group* const ranks = saved_group(*context)) {
+      of_all_rows = at::empty({x.size(0), gradients.x.size(1)}, gradients.x.options());
+      ranks->all_gather(of_all_rows, gradients.x).wait();
+    }
+    const Tensor grad = operand(of_all_rows);
     const bool needs_entry = context->needs_input_grad(0) || needs(entry_bias) || needs(entry_factor);
     if (needs_entry) result[0] = input_gradient(grad, oriented(weight, transposed)).to(weight.scalar_type());
     result[2] = gradients.residual;
@@ -204,16 +215,32 @@ Tensor norm_of(const Tensor& x, const NormParameters& parameters, kernels::Norm 
   return kernels::norm_rows_reference(x, norm);
 }
 
-// norm(residual + dropout(entry(x) W^T + b)); the sum itself if `parameters` has no weight.
+// Throws ShapeError unless the layout has as many rows for each rank as x.
+void require_own_rows(const Tensor& x, const PackedLayout& layout, const Group& ranks) {
+  if (x.size(0) * ranks.size() == layout.tokens) return;
+  throw ShapeError(
+      "found {} for a rank's part of {} rows; each of {} ranks (tp) needs as many, so pad the rows to a multiple",
+      describe(x), layout.tokens, ranks.size());
+}
+
+// norm(residual + dropout(entry(x) W^T + b)); the sum itself if `parameters` has no weight. If the map
+// divides rows, residual and result are those of this rank, and x and layout all of them.
 Tensor linear_norm(const Tensor& x, const Affine& map, const Tensor& residual,
                    const NormParameters& parameters, const Entry& entry, double p, uint64_t site,
                    const PackedLayout& layout, const Context& context) {
+  const bool divides_rows = map.inputs_over != nullptr && map.of_rows;
   kernels::Norm norm = keyed_by(layout, parameters.eps);
+  if (divides_rows) {
+    require_own_rows(residual, layout, *map.inputs_over);
+    const int64_t begin = map.inputs_over->rank() * residual.size(0), end = begin + residual.size(0);
+    norm.samples = norm.samples.slice(0, begin, end);
+    norm.places = norm.places.slice(0, begin, end);
+  }
   norm.before = context.dropout(p, site);
   if (context.fast(x)) {
     const Optional parts = {map.bias, parameters.weight, parameters.bias, entry.bias, entry.factor};
     return apply<LinearNormFunction>(x, map.weight, residual.contiguous(), parts.given(), parts.present(),
-                                     map.transposed, entry.activation, norm, map.inputs_over);
+                                     map.transposed, entry.activation, norm, map.inputs_over, divides_rows);
   }
   norm.residual = residual;
   norm.weight = parameters.weight;

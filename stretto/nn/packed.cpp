@@ -72,6 +72,15 @@ PackedLayout PackedLayout::last_tokens() const {
   return last;
 }
 
+PackedLayout PackedLayout::padded_to_multiple_of(int64_t multiple) const {
+  PackedLayout padded = *this;
+  padded.tokens = (tokens + multiple - 1) / multiple * multiple;
+  if (padded.tokens == tokens) return padded;
+  for (Tensor* of_rows : {&padded.position_ids, &padded.samples, &padded.places})
+    *of_rows = at::constant_pad_nd(*of_rows, {0, padded.tokens - tokens}, 0);
+  return padded;
+}
+
 Kernels parse_kernels(const std::string& name) {
   if (name == "fast") return Kernels::fast;
   if (name == "reference") return Kernels::reference;

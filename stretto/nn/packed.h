@@ -37,6 +37,12 @@ struct PackedLayout {
   PackedLayout first_tokens() const;
   PackedLayout last_tokens() const;
 
+  // The layout with rows of padding behind its own, up to a multiple of `multiple`.
+  PackedLayout padded_to_multiple_of(int64_t multiple) const;
+
+  // Whether `other` are the same rows, of which either may have been padded.
+  bool has_rows_of(const PackedLayout& other) const { return cu_seqlens.is_same(other.cu_seqlens); }
+
  private:
   PackedLayout() = default;
 };

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "stretto/base/error.h"
 #include "stretto/base/tensor_layout.h"
 #include "stretto/nn/tensor_parallel.h"
@@ -64,6 +66,12 @@ TensorLayout cut(std::vector<int64_t> global, int axis, const TensorParallel& ra
   return layout;
 }
 
+// The layout of a parameter of rows, of whose gradient each rank computes a part if they divide rows.
+TensorLayout layout_of_rows(int64_t width, const TensorParallel& ranks) {
+  if (!ranks.divides_rows()) return {.global = {width}};
+  return cut({width}, 0, ranks, {.together = width, .copies = ranks.size()});
+}
+
 std::vector<int64_t> weight_shape(int64_t in, int64_t out, bool transposed) {
   return transposed ? std::vector{in, out} : std::vector{out, in};
 }
@@ -77,6 +85,7 @@ ColumnLinear::ColumnLinear(int64_t in, int64_t out, const TensorParallel& ranks,
       ranks_(ranks),
       options_(options) {
   if (ranks.divides()) outputs_over = ranks.ranks;
+  of_rows = ranks.divides_rows();
 }
 
 TensorLayout ColumnLinear::layout(const std::string& parameter) const {
@@ -92,11 +101,26 @@ RowLinear::RowLinear(int64_t in, int64_t out, const TensorParallel& ranks, const
       ranks_(ranks),
       together_(together) {
   if (ranks.divides()) inputs_over = ranks.ranks;
+  of_rows = ranks.divides_rows();
 }
 
 TensorLayout RowLinear::layout(const std::string& parameter) const {
-  if (parameter == "bias") return {.global = {out_}};
+  if (parameter == "bias") return layout_of_rows(out_, ranks_);
   return cut(weight_shape(in_, out_, transposed), transposed ? 0 : 1, ranks_, {.together = together_});
+}
+
+template <class Plain>
+TensorLayout NormBetweenLayers<Plain>::layout(const std::string&) const {
+  return layout_of_rows(this->weight.numel(), ranks_);
+}
+template struct NormBetweenLayers<LayerNorm>;
+template struct NormBetweenLayers<RmsNorm>;
+
+bool divides_rows(const torch::nn::Module& module) {
+  return std::ranges::any_of(layer_parameters(module), [](const LayerParameter& parameter) {
+    const auto* map = dynamic_cast<const Linear*>(parameter.layer);
+    return map != nullptr && map->of_rows;
+  });
 }
 
 VocabularyEmbedding::VocabularyEmbedding(int64_t rows, int64_t width, const TensorParallel& ranks,

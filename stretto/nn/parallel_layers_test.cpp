@@ -8,6 +8,7 @@
 #include "stretto/base/tensor_layout.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/initial_values.h"
+#include "stretto/nn/summed_product.h"
 #include "stretto/nn/tensor_parallel.h"
 
 namespace stretto::nn {
@@ -166,6 +167,65 @@ TEST_P(ParallelLayers, ComputeWhatWholeLayersDo) {
 INSTANTIATE_TEST_SUITE_P(Ranks, ParallelLayers,
                          ::testing::Combine(::testing::Values(2, 3, 4), ::testing::Bool(),
                                             ::testing::Values(Kernels::fast, Kernels::reference)));
+
+TEST(ParallelLayers, RowsOfARankAndOfAllRanks) {
+  for (const int ranks : {1, 2, 4}) {
+    comm::run_rank_threads(ranks, [&](Group& group) {
+      const Tensor all = at::arange(24, at::kDouble).view({8, 3}), weights = (all + 1).square();
+      const int64_t rows = 8 / ranks, rank = group.rank();
+      const auto own = [&](const Tensor& x) { return x.slice(0, rank * rows, (rank + 1) * rows); };
+      const auto check = [&](const Tensor& x, const Tensor& result, const Tensor& expected,
+                             const Tensor& factors, const Tensor& gradient) {
+        EXPECT_TRUE(at::equal(result, expected));
+        (result * factors).sum().backward();
+        EXPECT_TRUE(at::equal(x.grad(), gradient));
+      };
+      const auto leaf = [](const Tensor& x) { return x.clone().requires_grad_(); };
+      Tensor x = leaf(all);
+      check(x, own_rows(x, group), own(all), own(weights), weights);
+      x = leaf(own(all));
+      check(x, join_rows(x, group), all, weights, own(weights));
+      x = leaf(own(all));
+      check(x, join_rows_to_parts(x, group), all, weights, own(weights) * ranks);
+      x = leaf(all);
+      check(x, own_rows_of_sum(x, group), own(all) * ranks, own(weights), weights);
+    });
+  }
+  comm::run_rank_threads(2, [](Group& group) {
+    EXPECT_THAT(
+        [&] {
+          own_rows(at::ones({3, 2}), group);
+        },
+        ThrowsMessage<ShapeError>(HasSubstr("3 rows cannot be divided evenly among 2 ranks")));
+    const RowLinear map(4, 2, {&group, /*sequence=*/true});
+    const PackedLayout layout(batch_of_two());
+    EXPECT_THAT(
+        [&] {
+          linear_dropout_add(at::ones({7, 2}), map.map(), at::ones({3, 2}), 0, 0, layout, Context{});
+        },
+        ThrowsMessage<ShapeError>(HasSubstr("a rank's part of 7 rows; each of 2 ranks (tp) needs as many")));
+  });
+}
+
+// All rows at once, or some, or one after the other.
+TEST(ParallelLayers, ProductsAreSummedWhileOthersAreComputed) {
+  for (const int ranks : {1, 2, 4}) {
+    comm::run_rank_threads(ranks, [&](Group& group) {
+      const Tensor x = at::sin(at::arange(8 * 5, at::kDouble)).view({8, 5}) + group.rank(),
+                   weight = at::cos(at::arange(3 * 5, at::kDouble)).view({3, 5}) - group.rank();
+      const Tensor sum = sum_of_parts(at::linear(x, weight), group);
+      for (const int64_t bytes_at_once : {1, 100, 1000}) {
+        const Tensor all = summed_product(x, weight, group, /*divides_rows=*/false, bytes_at_once),
+                     own = summed_product(x, weight, group, /*divides_rows=*/true, bytes_at_once);
+        EXPECT_TRUE(at::allclose(all, sum, 1e-13, 1e-13)) << bytes_at_once;
+        const int64_t rows = 8 / ranks;
+        EXPECT_TRUE(
+            at::allclose(own, sum.slice(0, group.rank() * rows, (group.rank() + 1) * rows), 1e-13, 1e-13))
+            << bytes_at_once;
+      }
+    });
+  }
+}
 
 TEST(ParallelLayers, AreWholeOnOneRank) {
   comm::run_rank_threads(1, [](Group& group) {

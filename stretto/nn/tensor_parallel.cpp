@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "stretto/base/error.h"
 #include "stretto/base/range.h"
 #include "stretto/comm/group.h"
 #include "stretto/nn/saved_group.h"
@@ -13,7 +14,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 Tensor summed(const Tensor& x, Group& ranks) {
-  const Tensor sum = x.clone(at::MemoryFormat::Contiguous);
+  const Tensor sum = ranks.scratch(x.sizes(), x.scalar_type());
+  sum.copy_(x);
   ranks.all_reduce(sum).wait();
   return sum;
 }
@@ -32,6 +34,64 @@ struct SumOfParts : torch::autograd::Function<SumOfParts> {
   static Tensor forward(AutogradContext*, const Tensor& x, Group* ranks) { return summed(x, *ranks); }
   static variable_list backward(AutogradContext*, const variable_list& outputs) {
     return {outputs[0], Tensor()};
+  }
+};
+
+// The rows of all ranks.
+Tensor joined(const Tensor& rows, Group& ranks) {
+  std::vector<int64_t> sizes = rows.sizes().vec();
+  sizes.at(0) *= ranks.size();
+  const Tensor all = at::empty(sizes, rows.options());
+  ranks.all_gather(all, rows.contiguous()).wait();
+  return all;
+}
+
+// This rank's rows of x.
+Tensor own_part(const Tensor& x, const Group& ranks) {
+  if (x.size(0) % ranks.size() != 0)
+    throw ShapeError("{} rows cannot be divided evenly among {} ranks (tp)", x.size(0), ranks.size());
+  const int64_t rows = x.size(0) / ranks.size();
+  return x.slice(0, ranks.rank() * rows, (ranks.rank() + 1) * rows);
+}
+
+// This rank's rows of the sum of all x.
+Tensor own_part_of_sum(const Tensor& x, Group& ranks) {
+  const Tensor sum = at::empty(own_part(x, ranks).sizes(), x.options());
+  ranks.reduce_scatter(sum, x.contiguous()).wait();
+  return sum;
+}
+
+struct OwnRows : torch::autograd::Function<OwnRows> {
+  static Tensor forward(AutogradContext* context, const Tensor& x, Group* ranks) {
+    save_group(context, ranks);
+    return own_part(x, *ranks).clone(at::MemoryFormat::Contiguous);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& outputs) {
+    return {joined(outputs[0], *saved_group(*context)), Tensor()};
+  }
+};
+
+struct JoinRows : torch::autograd::Function<JoinRows> {
+  static Tensor forward(AutogradContext* context, const Tensor& x, Group* ranks, bool to_parts) {
+    save_group(context, ranks);
+    context->saved_data["to_parts"] = to_parts;
+    return joined(x, *ranks);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& outputs) {
+    Group& ranks = *saved_group(*context);
+    const bool to_parts = context->saved_data["to_parts"].toBool();
+    return {to_parts ? own_part_of_sum(outputs[0], ranks) : own_part(outputs[0], ranks).contiguous(),
+            Tensor(), Tensor()};
+  }
+};
+
+struct OwnRowsOfSum : torch::autograd::Function<OwnRowsOfSum> {
+  static Tensor forward(AutogradContext* context, const Tensor& x, Group* ranks) {
+    save_group(context, ranks);
+    return own_part_of_sum(x, *ranks);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& outputs) {
+    return {joined(outputs[0], *saved_group(*context)), Tensor()};
   }
 };
 
@@ -74,6 +134,20 @@ Tensor to_parts(const Tensor& x, Group& ranks) { return ranks.size() == 1 ? x : 
 
 Tensor sum_of_parts(const Tensor& x, Group& ranks) {
   return ranks.size() == 1 ? x : SumOfParts::apply(x, &ranks);
+}
+
+Tensor own_rows(const Tensor& x, Group& ranks) { return ranks.size() == 1 ? x : OwnRows::apply(x, &ranks); }
+
+Tensor join_rows(const Tensor& x, Group& ranks) {
+  return ranks.size() == 1 ? x : JoinRows::apply(x, &ranks, /*to_parts=*/false);
+}
+
+Tensor join_rows_to_parts(const Tensor& x, Group& ranks) {
+  return ranks.size() == 1 ? x : JoinRows::apply(x, &ranks, /*to_parts=*/true);
+}
+
+Tensor own_rows_of_sum(const Tensor& x, Group& ranks) {
+  return ranks.size() == 1 ? x : OwnRowsOfSum::apply(x, &ranks);
 }
 
 Tensor join_columns(const Tensor& x, int64_t columns, const TensorParallel& ranks) {

@@ -16,12 +16,17 @@ namespace stretto::nn {
 
 // Tensor parallelism (Shoeybi et al. 2019): layers are divided among ranks, which run the same passes on the
 // same batches, in the same order. Tensors between such layers are equal on all of these ranks, bit for bit.
+// With sequence parallelism (Korthikanti et al. 2022) each rank has some of their rows instead, as many as
+// each other rank; the first rank has the first ones.
 
 // The ranks among which the layers of a model are divided.
 struct TensorParallel {
   Group* ranks = nullptr;  // null: layers are whole
+  bool sequence = false;   // the rows of tensors between layers are divided among the ranks, too
 
   bool divides() const { return size() > 1; }
+  bool divides_rows() const { return sequence && divides(); }
+  TensorParallel with_whole_rows() const { return {ranks}; }
   int size() const;
   int position() const;  // of this rank
   // The part of `units` units that the rank at `of` has: consecutive ones; the first ranks may have one more.
@@ -37,6 +42,25 @@ Tensor to_parts(const Tensor& x, Group& ranks);
 // The sum of the ranks' x, which have one shape; it is equal on all ranks. The gradient of each x is that of
 // the sum. Forward is collective.
 Tensor sum_of_parts(const Tensor& x, Group& ranks);
+
+// Sequence parallelism: from the rows of all ranks to those of this one, and back. T is a multiple of the
+// number of ranks.
+
+// This rank's rows of x [T, ...], which is equal on all ranks: [T / ranks, ...]. Backward joins the gradients
+// of all ranks' rows, and is collective.
+Tensor own_rows(const Tensor& x, Group& ranks);
+
+// The rows of all ranks, in the order of ranks, equal on all of them: x [N, ...] -> [ranks * N, ...]. The
+// gradient of each x is its part of the result's, which is equal on all ranks. Forward is collective.
+Tensor join_rows(const Tensor& x, Group& ranks);
+
+// join_rows() from x [N, ...] to [ranks * N, ...], where each rank computes a part of a layer from the
+// result: the gradient of x is the sum of the ranks' gradients of its rows. Both directions are collective.
+Tensor join_rows_to_parts(const Tensor& x, Group& ranks);
+
+// This rank's rows of the sum of the ranks' x, which have one shape [T, ...]: [T / ranks, ...]. The gradient
+// of x is that of the rows of all ranks. Both directions are collective.
+Tensor own_rows_of_sum(const Tensor& x, Group& ranks);
 
 // The columns of all ranks side by side, [T, columns], equal on all of them. REQUIRES: x are the columns of
 // ranks.part(columns). The gradient of each x is its part of the result's. Forward is collective.
@@ -87,7 +111,7 @@ struct ColumnOptions {
 };
 
 // A linear map of which each rank computes some of the outputs: x [T, in], equal on all ranks -> [T, outputs
-// of this rank], in ascending order.
+// of this rank], in ascending order. If the ranks divide rows, x are this rank's, [T / ranks, in].
 struct ColumnLinear : Linear, HasLayout {
   // Throws ConfigError if maps and `together` do not divide `out`, if copies do not divide the ranks, or if a
   // rank would have no output.
@@ -101,7 +125,8 @@ struct ColumnLinear : Linear, HasLayout {
 };
 
 // A linear map of which each rank has some of the inputs: x [T, inputs of this rank], as a ColumnLinear
-// computes them -> [T, out], equal on all ranks. The bias is whole on each rank.
+// computes them -> [T, out], equal on all ranks. The bias is whole on each rank. If the ranks divide rows,
+// the result are this rank's, [T / ranks, out].
 struct RowLinear : Linear, HasLayout {
   // `together`: as for a ColumnLinear. Throws ConfigError like ColumnLinear.
   RowLinear(int64_t in, int64_t out, const TensorParallel& ranks, const LinearOptions& options = {},
@@ -114,7 +139,26 @@ struct RowLinear : Linear, HasLayout {
   int64_t together_;
 };
 
-// A table of vectors of which each rank has some of the rows.
+// Norms of tensors between divided layers. If the ranks divide rows, each computes a part of the gradients of
+// weight and bias, which the engine sums.
+template <class Plain>
+struct NormBetweenLayers : Plain, HasLayout {
+  NormBetweenLayers(int64_t width, double eps, const TensorParallel& ranks)
+      : Plain(width, eps), ranks_(ranks) {}
+  TensorLayout layout(const std::string& parameter) const override;
+
+ private:
+  TensorParallel ranks_;
+};
+extern template struct NormBetweenLayers<LayerNorm>;
+extern template struct NormBetweenLayers<RmsNorm>;
+using LayerNormBetweenLayers = NormBetweenLayers<LayerNorm>;
+using RmsNormBetweenLayers = NormBetweenLayers<RmsNorm>;
+
+// Whether the module has layers that divide rows.
+bool divides_rows(const torch::nn::Module& module);
+
+// A table of vectors of which each rank has some of the rows. TensorParallel::sequence does not matter.
 struct VocabularyEmbedding : Embedding, HasLayout {
   // A divided table that is sparse is reduced as a whole. Throws ConfigError if a rank would have no row.
   VocabularyEmbedding(int64_t rows, int64_t width, const TensorParallel& ranks, bool sparse = false);

@@ -23,9 +23,11 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// Heads of queries read fewer heads of keys, as in grouped attention.
+// Heads of queries read fewer heads of keys, as in grouped attention. The norm, and the bias of the output,
+// have copies if the ranks divide rows.
 struct GroupedNet : torch::nn::Module {
-  GroupedNet(const nn::TensorParallel& ranks, int64_t key_heads) {
+  GroupedNet(const nn::TensorParallel& tensor_parallel, int64_t key_heads) : ranks(tensor_parallel) {
+    norm = register_module("norm", std::make_shared<nn::RmsNormBetweenLayers>(6, 1e-6, ranks));
     const int copies = std::max(1, static_cast<int>(ranks.size() / key_heads));
     query = register_module(
         "query", std::make_shared<nn::ColumnLinear>(6, 12, ranks, nn::ColumnOptions{.together = 3}));
@@ -39,11 +41,15 @@ struct GroupedNet : torch::nn::Module {
     nn::fill_parameters(*this, values);
   }
   Tensor forward(const Tensor& x) const {
-    const Tensor heads = query->forward(x).view({x.size(0), -1, 3}),
-                 keys = key->forward(x).view({x.size(0), -1, 3});
+    const Tensor own = nn::norm(ranks.divides_rows() ? nn::own_rows(x, *ranks.ranks) : x, norm->all());
+    const Tensor heads = query->forward(own).view({x.size(0), -1, 3}),
+                 keys = key->forward(own).view({x.size(0), -1, 3});
     const Tensor read = keys.repeat_interleave(heads.size(1) / keys.size(1), 1);
-    return output->forward((heads * read).flatten(1)).square().sum();
+    const Tensor y = own + output->forward((heads * read).flatten(1));
+    return (ranks.divides_rows() ? nn::join_rows(y, *ranks.ranks) : y).square().sum();
   }
+  nn::TensorParallel ranks;
+  std::shared_ptr<nn::Norm> norm;
   std::shared_ptr<nn::ColumnLinear> query, key;
   std::shared_ptr<nn::RowLinear> output;
 };
@@ -53,13 +59,14 @@ struct GroupedRun {
   std::vector<double> norms;
 };
 
-GroupedRun train_grouped(const Mesh& mesh, const EngineOptions& options, int64_t key_heads) {
-  GroupedNet net({&mesh.group(Axis::tp)}, key_heads);
+GroupedRun train_grouped(const Mesh& mesh, const EngineOptions& options, int64_t key_heads,
+                         bool sequence = false) {
+  GroupedNet net({&mesh.group(Axis::tp), sequence}, key_heads);
   Engine engine(net, mesh, options, optim::adamw({.lr = 0.05, .weight_decay = 0.1}));
   GroupedRun run;
   for (int step = 0; step < 4; ++step) {
     const Tensor rows =
-        at::sin(at::arange(48, at::kDouble) * 1.3 + step).view({8, 6}).to(net.key->weight.scalar_type());
+        at::sin(at::arange(96, at::kDouble) * 1.3 + step).view({16, 6}).to(net.key->weight.scalar_type());
     const auto parts = rows.tensor_split(2 * mesh.size(Axes::data));
     for (int64_t micro_batch = 0; micro_batch < 2; ++micro_batch) {
       const auto part = static_cast<size_t>(2 * mesh.position(Axes::data) + micro_batch);
@@ -83,6 +90,7 @@ struct GroupedJob {
   std::string strategy;
   MeshShape shape;
   int64_t key_heads;
+  bool sequence = false;
 };
 const GroupedJob jobs[] = {{"ddp", {.tp = 2}, 1},
                            {"ddp", {.tp = 4}, 1},
@@ -91,7 +99,10 @@ const GroupedJob jobs[] = {{"ddp", {.tp = 2}, 1},
                            {"zero1", {.dp_shard = 2, .tp = 2}, 1},
                            {"zero2", {.dp_shard = 2, .tp = 2}, 1},
                            {"fsdp", {.dp_shard = 2, .tp = 4}, 2},
-                           {"hsdp", {.dp_replicate = 2, .dp_shard = 2, .tp = 2}, 1}};
+                           {"hsdp", {.dp_replicate = 2, .dp_shard = 2, .tp = 2}, 1},
+                           {"ddp", {.tp = 4}, 2, true},
+                           {"zero1", {.dp_shard = 2, .tp = 2}, 2, true},
+                           {"fsdp", {.dp_shard = 2, .tp = 2}, 1, true}};
 
 TEST(CopiedParts, TrainLikeOneRank) {
   for (const GroupedJob& job : jobs) {
@@ -105,7 +116,7 @@ TEST(CopiedParts, TrainLikeOneRank) {
         EngineOptions own = options;
         own.strategy = job.strategy;
         own.shared_parameters = shared;
-        const GroupedRun found = train_grouped(Mesh(world, job.shape), own, job.key_heads);
+        const GroupedRun found = train_grouped(Mesh(world, job.shape), own, job.key_heads, job.sequence);
         for (const auto& [name, expected] : alone.weights)
           EXPECT_TRUE(at::allclose(found.weights.at(name), expected, 1e-10, 1e-10)) << name;
         for (const auto& [name, expected] : alone.gradients)
@@ -124,7 +135,7 @@ TEST(CopiedParts, HaveOneWriter) {
     std::mutex mutex;
     comm::run_rank_threads(job.shape.ranks(), [&](Group& world) {
       const Mesh mesh(world, job.shape);
-      GroupedNet net({&mesh.group(Axis::tp)}, job.key_heads);
+      GroupedNet net({&mesh.group(Axis::tp), job.sequence}, job.key_heads);
       Engine engine(net, mesh, {.strategy = job.strategy, .average = AverageOptions{}}, optim::adamw({}));
       State state;
       engine.add_state(state);

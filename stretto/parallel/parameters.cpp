@@ -79,7 +79,7 @@ class Collector {
     const std::string full_name = prefix + name;
     TensorLayout layout = nn::LayerParameter{full_name, name, &owner, tensor}.layout();
     if (!tensor.requires_grad()) {
-      if (!layout.cuts.empty())
+      if (layout.local() != layout.global)
         throw ConfigError(
             "parameter {} is frozen, and cut over {}; a frozen parameter must be whole on each rank",
             full_name, name_of(layout.cuts[0].over));

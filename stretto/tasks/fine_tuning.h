@@ -155,6 +155,9 @@ class FineTuning : public FineTuningProgram {
                                     const Metrics& metrics) const = 0;
 
  private:
+  nn::TensorParallel ranks_of_layers() const {
+    return {&mesh_.group(Axis::tp), recipe_.training.mesh.sequence_parallel};
+  }
   ReadFile read_file(const char* setting, const Corpus& corpus) const {
     return {setting, content_hash(corpus), corpus.name};
   }
@@ -176,7 +179,7 @@ FitResult FineTuning<Corpus, Data, Tuned>::train(const std::vector<std::shared_p
                           .seed = static_cast<uint64_t>(recipe_.training.seed),
                           .scored = validation ? &*validation : nullptr,
                           .is_trained = false,
-                          .ranks = {&mesh_.group(Axis::tp)}});
+                          .ranks = ranks_of_layers()});
   });
   const TextModel& model = module->net();
   std::vector<ReadFile> read = {read_file("data.train", files.train)};
@@ -211,7 +214,7 @@ void FineTuning<Corpus, Data, Tuned>::test() {
                                                      .seed = 0,
                                                      .scored = &corpus,
                                                      .is_trained = true,
-                                                     .ranks = {&mesh_.group(Axis::tp)}});
+                                                     .ranks = ranks_of_layers()});
   check_inputs(tokenizer, module->net(), {read_file("data.test", corpus)});
   prepare(*module, trained_model(), nullptr);
   const auto dataset = make_dataset(corpus, module->net(), tokenizer, /*is_scored=*/true);

@@ -69,6 +69,13 @@ TEST_F(ModuleProgram, DividedLayersTakeTheStepsOfWholeOnes) {
   const ShellResult refused = train("refused", 2, "training.mesh.tp=2");
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, HasSubstr("training.mesh.tp: no parameter of the module is divided among ranks"));
+  const ShellResult rows =
+      shell(fmt::format("{} {} -N 2 --tp 2 --sequence-parallel output={}", MODULE_DIVIDED, DIVIDED_RECIPE,
+                        (folder_.path() / "refused").string()));
+  EXPECT_EQ(rows.exit_code, 2);
+  EXPECT_THAT(
+      rows.err,
+      HasSubstr("--sequence-parallel: training.mesh.sequence_parallel: no layer of the module divides rows"));
 }
 
 TEST_F(ModuleProgram, OneAndTwoRanksTakeTheSameStepsAndResumeBitForBit) {

@@ -44,8 +44,9 @@ def check_meshes(stretto):
     log = (stretto.folder / "four/logger_logs/training_0.log").read_text()
     require("mesh       dp 2 x tp 2: each layer is divided among 2 ranks" in log, log)
     require("strategy: zero1" in (stretto.folder / "four/config.yaml").read_text(), "the strategy")
-    stretto.run(*TWO, "--train_batch_size", 2, "--grad_accum_usteps", 4, "--output_dir", "accumulated")
-    require_losses("accumulation", losses_of(stretto, "accumulated"), wanted)
+    stretto.run(*TWO, "--train_batch_size", 2, "--grad_accum_usteps", 4, "--use_sequence_parallel", 1, "--output_dir", "accumulated")
+    require_losses("accumulation, rows divided", losses_of(stretto, "accumulated"), wanted)
+    require("sequence_parallel: true" in (stretto.folder / "accumulated/config.yaml").read_text(), "rows are not divided")
     stretto.run(*TWO, "--use_selective_checkpoint", 1, "--output_dir", "selective")
     require_losses("selective checkpointing", losses_of(stretto, "selective"), wanted, 1e-5)
     # The default is bf16 with fp32 master weights.
@@ -203,10 +204,10 @@ def check_mistakes(stretto):
 def check_ignored(stretto):
     """What has no meaning here is named once."""
     os.environ.update(NEURON_CC_FLAGS="--model-type transformer", XLA_DOWNCAST_BF16="1")
-    flags = ["--use_flash_attention", 1, "--use_sequence_parallel", 1, "--kv_replicator", 4, "--max_steps", 2, "--warmup_steps", 0]
+    flags = ["--use_flash_attention", 1, "--kv_replicator", 4, "--max_steps", 2, "--warmup_steps", 0]
     error = stretto.error(*TWO, *flags, "--output_dir", "dev.txt")
     for text in ("NEURON_CC_FLAGS, XLA_DOWNCAST_BF16" if "NEURON_CC_FLAGS, XLA" in error else "XLA_DOWNCAST_BF16", "--use_flash_attention is ignored",
-                 "--use_sequence_parallel is ignored", "--kv_replicator is ignored"):
+                 "--kv_replicator is ignored"):
         require(error.count(text) == 1, f"{text} in {error}")
     for name in ("NEURON_CC_FLAGS", "XLA_DOWNCAST_BF16"):
         del os.environ[name]

@@ -21,9 +21,9 @@ struct Division {
 };
 const Division divisions[] = {
     {2, "training.mesh.tp=2"},
-    {4, "training.mesh.tp=4"},
+    {4, "training.mesh.tp=4 training.mesh.sequence_parallel=true"},
     {4, "training.mesh.tp=2 training.mesh.dp=2"},
-    {4, "training.mesh.tp=2 training.strategy=zero1"},
+    {4, "training.mesh.tp=2 training.strategy=zero1 training.mesh.sequence_parallel=true"},
     {4, "training.mesh.tp=2 training.strategy=zero1 training.shared_parameters=off"},
     {4, "training.mesh.tp=2 training.strategy=zero2"},
     {4, "training.mesh.tp=2 training.strategy=fsdp"},
@@ -160,8 +160,8 @@ TEST(Divided, DeterministicRunsRepeatTheirBits) {
     for (const int tp : {2, 4}) {
       const std::string settings = fmt::format(
           "training.deterministic=true training.batch_size=2 resume=false training.precision={} "
-          "training.mesh.tp={} ",
-          precision, tp);
+          "training.mesh.tp={} training.mesh.sequence_parallel={} ",
+          precision, tp, tp == 4);
       EXPECT_THAT(
           workspace.train("one", tp, settings),
           AllOf(HasSubstr(fmt::format("per group x 1 group of {} ranks", tp)), Not(HasSubstr("\ncomm "))));
@@ -190,7 +190,7 @@ TEST(Divided, RunsResumeOnAnyMesh) {
   const Division meshes[] = {{2, ""},
                              {2, "training.mesh.tp=2"},
                              {4, "training.mesh.tp=4"},
-                             {4, "training.mesh.tp=2"},
+                             {4, "training.mesh.tp=2 training.mesh.sequence_parallel=true"},
                              {2, "training.strategy=fsdp"},
                              {4, "training.mesh.tp=2 training.strategy=fsdp"},
                              {3, ""}};

@@ -73,7 +73,8 @@ Tensor BertEmbeddings::forward(const Batch& batch, const nn::PackedLayout& layou
 
 BertModel::BertModel(const BertConfig& config, bool sparse_words, bool with_pooler,
                      const nn::TensorParallel& ranks)
-    : embeddings_(
+    : ranks_(ranks),
+      embeddings_(
           register_module("embeddings", nn::make_sharded<BertEmbeddings>(config, sparse_words, ranks))) {
   if (config.embedding_size != config.hidden_size)
     projection_ = register_module("embeddings_project",
@@ -91,17 +92,21 @@ BertModel::~BertModel() = default;
 
 Tensor BertModel::forward(const Batch& batch, const nn::PackedLayout& layout,
                           const nn::Context& context) const {
-  Tensor hidden = embed(batch, layout, context);
-  for (size_t i = 0; i < layers_.size(); ++i) hidden = run_layer(i, hidden, layout, layout, context);
-  return hidden;
+  const RowsBetweenBlocks rows(ranks_, layout, context);
+  Tensor hidden = rows.divide(embed(batch, layout, context));
+  for (size_t i = 0; i < layers_.size(); ++i)
+    hidden = run_layer(i, hidden, rows.layout(), rows.layout(), context);
+  return rows.join(hidden);
 }
 
 Tensor BertModel::forward_layers(const Batch& batch, const nn::PackedLayout& layout,
                                  const nn::Context& context, const std::vector<int64_t>& layers) const {
-  std::vector<Tensor> states = {embed(batch, layout, context)};
+  const RowsBetweenBlocks rows(ranks_, layout, context);
+  std::vector<Tensor> states = {rows.divide(embed(batch, layout, context))};
   const auto last = static_cast<size_t>(*std::ranges::max_element(layers));
-  for (size_t i = 0; i < last; ++i) states.push_back(run_layer(i, states.back(), layout, layout, context));
-  return side_by_side(states, layers);
+  for (size_t i = 0; i < last; ++i)
+    states.push_back(run_layer(i, states.back(), rows.layout(), rows.layout(), context));
+  return rows.join(side_by_side(states, layers));
 }
 
 Tensor BertModel::embed(const Batch& batch, const nn::PackedLayout& layout,
@@ -123,10 +128,12 @@ Tensor BertModel::forward_first(const Batch& batch, const nn::PackedLayout& layo
                                 const nn::Context& context) const {
   Tensor hidden = embed(batch, layout, context);
   if (layers_.empty()) return hidden.index_select(0, layout.first_rows());
-  const nn::PackedLayout first = layout.first_tokens();
+  const RowsBetweenBlocks rows(ranks_, layout, context), first(ranks_, layout.first_tokens(), context);
+  hidden = rows.divide(hidden);
   for (size_t i = 0; i < layers_.size(); ++i)
-    hidden = run_layer(i, hidden, layout, i + 1 == layers_.size() ? first : layout, context);
-  return hidden;
+    hidden = run_layer(i, hidden, rows.layout(), i + 1 == layers_.size() ? first.layout() : rows.layout(),
+                       context);
+  return first.join(hidden);
 }
 
 Tensor BertModel::pool(const Tensor& first) const { return at::tanh(pooler_->forward(first)); }

@@ -43,6 +43,7 @@ class BertModel : public torch::nn::Module {
   Tensor run_layer(size_t index, const Tensor& hidden, const nn::PackedLayout& layout,
                    const nn::PackedLayout& wanted, const nn::Context& context) const;
 
+  nn::TensorParallel ranks_;
   std::shared_ptr<nn::Sharded<BertEmbeddings>> embeddings_;
   std::shared_ptr<nn::Linear> projection_;  // null if the embeddings are as wide as the layers
   std::vector<std::shared_ptr<nn::Sharded<BertLayer>>> layers_;

@@ -58,7 +58,8 @@ Tensor DistilBertEmbeddings::forward(const Batch& batch, const nn::PackedLayout&
 }
 
 DistilBertModel::DistilBertModel(const DistilBertConfig& config, const nn::TensorParallel& ranks)
-    : embeddings_(register_module("embeddings", nn::make_sharded<DistilBertEmbeddings>(config, ranks))) {
+    : ranks_(ranks),
+      embeddings_(register_module("embeddings", nn::make_sharded<DistilBertEmbeddings>(config, ranks))) {
   uint64_t site = 1;
   for (int64_t i = 0; i < config.n_layers; ++i, site += DistilBertLayer::sites) {
     layers_.push_back(nn::add_layer(*this, "transformer.layer." + std::to_string(i),
@@ -69,9 +70,13 @@ DistilBertModel::DistilBertModel(const DistilBertConfig& config, const nn::Tenso
 Tensor DistilBertModel::forward(const Batch& batch, const nn::PackedLayout& layout,
                                 const nn::PackedLayout& wanted, const nn::Context& context) const {
   Tensor hidden = embeddings_->forward(batch, layout, context);
+  if (layers_.empty()) return rows_of(hidden, layout, wanted);
+  const RowsBetweenBlocks rows(ranks_, layout, context), last(ranks_, wanted, context);
+  hidden = rows.divide(hidden);
   for (size_t i = 0; i < layers_.size(); ++i)
-    hidden = run_layer(i, hidden, layout, i + 1 == layers_.size() ? wanted : layout, context);
-  return layers_.empty() ? rows_of(hidden, layout, wanted) : hidden;
+    hidden =
+        run_layer(i, hidden, rows.layout(), i + 1 == layers_.size() ? last.layout() : rows.layout(), context);
+  return last.join(hidden);
 }
 
 Tensor DistilBertModel::run_layer(size_t index, const Tensor& hidden, const nn::PackedLayout& layout,
@@ -85,10 +90,12 @@ Tensor DistilBertModel::run_layer(size_t index, const Tensor& hidden, const nn::
 
 Tensor DistilBertModel::forward_layers(const Batch& batch, const nn::PackedLayout& layout,
                                        const nn::Context& context, const std::vector<int64_t>& layers) const {
-  std::vector<Tensor> states = {embeddings_->forward(batch, layout, context)};
+  const RowsBetweenBlocks rows(ranks_, layout, context);
+  std::vector<Tensor> states = {rows.divide(embeddings_->forward(batch, layout, context))};
   const auto last = static_cast<size_t>(*std::ranges::max_element(layers));
-  for (size_t i = 0; i < last; ++i) states.push_back(run_layer(i, states.back(), layout, layout, context));
-  return side_by_side(states, layers);
+  for (size_t i = 0; i < last; ++i)
+    states.push_back(run_layer(i, states.back(), rows.layout(), rows.layout(), context));
+  return rows.join(side_by_side(states, layers));
 }
 
 DistilBertWithHead::DistilBertWithHead(const DistilBertConfig& config, const std::string& head,

@@ -60,6 +60,7 @@ class DistilBertModel : public torch::nn::Module {
   Tensor run_layer(size_t index, const Tensor& hidden, const nn::PackedLayout& layout,
                    const nn::PackedLayout& wanted, const nn::Context& context) const;
 
+  nn::TensorParallel ranks_;
   std::shared_ptr<nn::Sharded<DistilBertEmbeddings>> embeddings_;
   std::vector<std::shared_ptr<nn::Sharded<DistilBertLayer>>> layers_;
 };

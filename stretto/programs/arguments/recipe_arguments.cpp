@@ -76,6 +76,8 @@ std::vector<ShortFlag> short_flags(const RecipeArguments& arguments) {
   if (arguments.tp > 0) {
     flags.push_back({fmt::format("training.mesh.tp={}", arguments.tp), fmt::format("--tp {}", arguments.tp)});
   }
+  if (arguments.sequence_parallel)
+    flags.push_back({"training.mesh.sequence_parallel=true", "--sequence-parallel"});
   if (arguments.allow_nonfinite) flags.push_back({"checkpoint.allow_nonfinite=true", "--allow-nonfinite"});
   return flags;
 }
@@ -149,6 +151,9 @@ void add_recipe_arguments(CLI::App& verb, RecipeArguments& arguments) {
                   "Number of ranks among which each layer is divided: short for --set training.mesh.tp=N")
       ->type_name("N")
       ->check(whole_number_from(1, 1'000'000));
+  verb.add_flag("--sequence-parallel", arguments.sequence_parallel,
+                "Divide norms, dropout and residuals among the ranks of --tp, too: short for --set "
+                "training.mesh.sequence_parallel=true");
   add_foreign_arguments(verb, arguments.files);
   verb.add_option("--hps", arguments.files.hps,
                   "Settings from the hps_config.yaml of AcceleratorModule (accmt)")

@@ -19,7 +19,8 @@ struct RecipeArguments {
   std::filesystem::path recipe;        // empty: the files of other tools and the overrides are enough
   std::vector<std::string> overrides;  // KEY=VALUE, with or without --set before it, in order
   std::string strategy;
-  int64_t tp = 0;                 // 0: the recipe's
+  int64_t tp = 0;  // 0: the recipe's
+  bool sequence_parallel = false;
   compat::ForeignFiles files;     // of other tools
   bool allow_nonfinite = false;   // only for `stretto test`
   compat::FlagPlaces flags = {};  // the flags of a recipe that was translated from a script's flags

@@ -13,9 +13,10 @@ constexpr const char* variable = "STRETTO_RECIPE";  // the number of the descrip
 
 nlohmann::json describe(const RecipeArguments& arguments) {
   const compat::ForeignFiles& files = arguments.files;
-  return {arguments.recipe.string(), arguments.overrides,       arguments.strategy,
-          files.deepspeed.string(),  files.accelerate.string(), files.parameters.string(),
-          files.hps.string(),        arguments.allow_nonfinite, arguments.tp};
+  return {arguments.recipe.string(),  arguments.overrides,       arguments.strategy,
+          files.deepspeed.string(),   files.accelerate.string(), files.parameters.string(),
+          files.hps.string(),         arguments.allow_nonfinite, arguments.tp,
+          arguments.sequence_parallel};
 }
 
 // Reads the recipe from stretto's launcher; nullopt if there is none, or if it belongs to another command

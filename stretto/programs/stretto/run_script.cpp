@@ -28,6 +28,7 @@ struct ScriptArguments {
   int ranks = 0;
   std::string strategy;
   int64_t tp = 0;  // 0: not given
+  bool sequence_parallel = false;
 };
 
 // Links the model to evaluate to the place of a trained one, for a command without --do_train.
@@ -109,6 +110,7 @@ class Stages {
     arguments.overrides = overrides;
     arguments.strategy = arguments_.strategy;
     arguments.tp = arguments_.tp;
+    arguments.sequence_parallel = arguments_.sequence_parallel;
     arguments.flags = plan_.flags;
     arguments.launch.ranks =
         arguments_.ranks > 0 ? arguments_.ranks : static_cast<int>(plan_.ranks.value_or(0));
@@ -119,6 +121,7 @@ class Stages {
     // Ranks accept the recipe of a launcher with the same arguments only.
     if (!arguments.strategy.empty()) words.push_back("--strategy=" + arguments.strategy);
     if (arguments.tp > 0) words.push_back(fmt::format("--tp={}", arguments.tp));
+    if (arguments.sequence_parallel) words.push_back("--sequence-parallel");
     return arguments::launch_recipe(arguments, recipe, verb, rank_command(words));
   }
 
@@ -165,6 +168,8 @@ void add_script(CLI::App& app, int& exit_code, const char* name, const char* hel
     verb->add_option("--tp", arguments->tp, "Number of ranks among which each layer is divided")
         ->type_name("N")
         ->check(arguments::whole_number_from(1, 1'000'000));
+    verb->add_flag("--sequence-parallel", arguments->sequence_parallel,
+                   "Divide norms, dropout and residuals among these ranks, too");
   }
   verb->callback([verb, arguments, script, flair, &exit_code] {
     const ScriptPlan plan = flair ? compat::translate_flair_script(verb->remaining())

@@ -7,6 +7,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/nn/parameter_values.h"
+#include "stretto/nn/tensor_parallel.h"
 #include "stretto/strategy/batch_plan.h"
 #include "stretto/trainer/api/parameter_rules.h"
 #include "stretto/trainer/api/teachers.h"
@@ -92,6 +93,11 @@ void check_division(const Recipe& recipe, const Module& module, const parallel::
     throw ConfigError(
         "{}: no parameter of the module is divided among ranks; use nn::ColumnLinear, nn::RowLinear and nn::VocabularyEmbedding with the group of Axis::tp, or remove this",
         place);
+  }
+  if (recipe.training.mesh.sequence_parallel && !nn::divides_rows(module.root())) {
+    throw ConfigError(
+        "{}: no layer of the module divides rows; pass nn::TensorParallel with `sequence` to its layers, or remove this",
+        recipe.origins.label("training.mesh.sequence_parallel"));
   }
   if (parallel::has_torch_dropout(module.root())) {
     throw ConfigError(
