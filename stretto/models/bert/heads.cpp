@@ -38,8 +38,8 @@ std::shared_ptr<TextModel> make_bert(const nlohmann::json& config, const std::st
 // Hugging Face's BertModel without its pooler. Layers after the last one of `layers` are not trained.
 class BertHiddenStates : public BertWithHead {
  public:
-  BertHiddenStates(const BertConfig& config, std::vector<int64_t> layers)
-      : BertWithHead(config, heads::hidden_states, /*sparse_words=*/true, /*ranks=*/{}),
+  BertHiddenStates(const BertConfig& config, std::vector<int64_t> layers, const nn::TensorParallel& ranks)
+      : BertWithHead(config, heads::hidden_states, /*sparse_words=*/true, ranks),
         layers_(std::move(layers)),
         shape_{std::ssize(layers_), config.hidden_size} {
     freeze_layers_after(*this, ".encoder.layer.", layers_);
@@ -156,8 +156,8 @@ Tensor BertForQuestionAnswering::forward(const Batch& batch, const nn::Context& 
 std::shared_ptr<TextModel> make_bert_hidden_states(const nlohmann::json& config, const std::string& source,
                                                    const TextModelOptions& options) {
   const BertConfig bert = bert_config(config, source, options);
-  return nn::make_sharded<BertHiddenStates>(bert,
-                                            layer_numbers(options.layers, bert.num_hidden_layers, source));
+  return nn::make_sharded<BertHiddenStates>(
+      bert, layer_numbers(options.layers, bert.num_hidden_layers, source), options.tensor_parallel);
 }
 
 std::shared_ptr<TextModel> make_bert_sequence_classifier(const nlohmann::json& config,

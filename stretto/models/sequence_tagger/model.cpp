@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "stretto/base/error.h"
 #include "stretto/model_config/heads.h"
 #include "stretto/models/registry.h"
 #include "stretto/nn/crf.h"
@@ -225,8 +226,14 @@ std::shared_ptr<TextModel> make_sequence_tagger(const nlohmann::json& config, co
   SequenceTaggerConfig tagger = SequenceTaggerConfig::from_json(config, source);
   if (options.labels) tagger.labels = *options.labels;
   if (options.dropout) tagger.dropout = tagger.word_dropout = tagger.locked_dropout = *options.dropout;
+  if (options.tensor_parallel.divides() && (tagger.transformer.is_null() || !tagger.fine_tune)) {
+    throw ConfigError(
+        "{}: of a sequence-tagger only a transformer that is trained (\"transformer\", \"fine_tune\": true) can be divided among ranks (tp); recurrent layers are whole on each rank",
+        source);
+  }
   if (tagger.transformer.is_null()) return nn::make_sharded<SequenceTagger>(tagger);
-  const TextModelOptions of_transformer = {.dropout = options.dropout, .layers = tagger.layers};
+  const TextModelOptions of_transformer = {
+      .dropout = options.dropout, .layers = tagger.layers, .tensor_parallel = options.tensor_parallel};
   return nn::make_sharded<SequenceTagger>(
       tagger, make_text_model(bundled_models(), heads::hidden_states, tagger.transformer,
                               source + ": transformer", of_transformer));

@@ -74,7 +74,7 @@ class SequenceTagger : public TextModel, private FrozenStates {
   std::optional<CrfLabeller> labeller_;
 };
 
-// Creates a model for models/registry.h.
+// Creates a model for models/registry.h. Only the transformer's layers are divided among ranks.
 std::shared_ptr<TextModel> make_sequence_tagger(const nlohmann::json& config, const std::string& source,
                                                 const TextModelOptions& options);
 

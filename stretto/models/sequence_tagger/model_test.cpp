@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/tensor_layout.h"
+#include "stretto/comm/rank_threads.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/model_config/heads.h"
 #include "stretto/models/capabilities.h"
 #include "stretto/models/golden_support.h"
 #include "stretto/models/registry.h"
 #include "stretto/nn/initial_values.h"
+#include "stretto/nn/tensor_parallel.h"
 
 namespace stretto {
 namespace {
@@ -21,9 +24,11 @@ using ::testing::ThrowsMessage;
 const std::filesystem::path taggers =
     std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/sequence_tagger";
 
-std::shared_ptr<TextModel> golden_tagger(const std::string& name, at::ScalarType dtype) {
+std::shared_ptr<TextModel> golden_tagger(const std::string& name, at::ScalarType dtype,
+                                         const nn::TensorParallel& ranks = {}) {
   const auto model = make_text_model(bundled_models(), heads::token_classification,
-                                     read_config_json(taggers / name / "config.json"), "config.json");
+                                     read_config_json(taggers / name / "config.json"), "config.json",
+                                     {.tensor_parallel = ranks});
   const WeightReport report = load_weights(*model, taggers / name);
   EXPECT_THAT(report.missing, IsEmpty());
   EXPECT_THAT(report.unexpected, IsEmpty());
@@ -115,6 +120,39 @@ TEST(TransformerTagger, LossAndGradientsEqualFlairs) {
   EXPECT_LT(relative_difference(mean.detach(), golden.at("loss")), 1e-5);
   mean.backward();
   expect_golden_gradients(*model, golden, "fp32", 1e-4);
+}
+
+// The transformer's layers are on two ranks, all others whole on each.
+TEST(TransformerTagger, IsDividedAmongRanks) {
+  const Batch batch = transformer_batch(SafetensorsFile(of_transformer / "golden.safetensors").load_all());
+  const auto loss_of = [&](const TextModel& model) {
+    const Loss loss = labeller_of(model).loss(model.forward(batch, {}), batch, {});
+    loss.sum.backward();
+    return loss.sum.item<double>();
+  };
+  const auto whole = golden_tagger("transformer/tagger", at::kDouble);
+  const double expected = loss_of(*whole);
+  const auto of_whole = whole->named_parameters();
+  for (const bool sequence : {false, true}) {
+    comm::run_rank_threads(2, [&](Group& group) {
+      const auto model = golden_tagger("transformer/tagger", at::kDouble, {&group, sequence});
+      EXPECT_NEAR(loss_of(*model) / expected, 1, 1e-11);
+      int divided = 0;
+      for (const nn::LayerParameter& parameter : nn::layer_parameters(*model)) {
+        const TensorLayout layout = parameter.layout();
+        const Tensor gradient = parameter.tensor.grad().contiguous();
+        if (!layout.cuts.empty() && layout.cuts[0].copies > 1) group.all_reduce(gradient).wait();
+        divided += layout.local() != layout.global;
+        for (const LocalRun& run : layout.runs()) {
+          const Tensor own = gradient.view({-1}).slice(0, run.local, run.local + run.elements),
+                       wanted = of_whole[parameter.name].grad().view({-1}).slice(0, run.global,
+                                                                                 run.global + run.elements);
+          EXPECT_LT((own - wanted).abs().max().item<double>(), 1e-10) << parameter.name;
+        }
+      }
+      EXPECT_EQ(divided, 1 + 3 * 10);  // the table; in each layer six weights and four biases
+    });
+  }
 }
 
 // Writes the folder of a new tagger whose scores are the vectors of its words, which its linear layer copies.
