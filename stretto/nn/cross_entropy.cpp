@@ -60,9 +60,34 @@ Tensor consume(const Tensor& logits, const Tensor& labels, bool differentiated, 
   return sum;
 }
 
+// consume() by the kernels, where the logits are those of this rank's classes.
+Tensor consume_own(const Tensor& logits, const Tensor& labels, bool differentiated,
+                   const ClassesOfRank& classes) {
+  const Tensor columns = labels - classes.first;
+  const Tensor here = columns.ge(0).logical_and(columns.lt(logits.size(1)));
+  const Tensor column = columns.clamp(0, logits.size(1) - 1);  // of a label elsewhere: any
+  const Tensor at_column =
+      logits.gather(1, column.unsqueeze(1)).squeeze(1).to(kernels::computed_type(logits.scalar_type()));
+  const Tensor own = kernels::cross_entropy(logits, column, ignored_label).normaliser;
+  const Tensor largest = own.select(1, 0).clone();
+  classes.ranks.all_reduce(largest, ReduceOp::max).wait();
+  const Tensor sums = at::stack(
+      {(own.select(1, 0) - largest + own.select(1, 1)).exp(), at::where(here, at_column - largest, 0)});
+  classes.ranks.all_reduce(sums).wait();
+  const Tensor log_sum = sums[0].log();
+  if (differentiated) {
+    kernels::cross_entropy_backward(1, logits, column, ignored_label, at::stack({largest, log_sum}, 1),
+                                    logits);
+    const Tensor gradient = (at_column - largest - log_sum).exp() - here.to(at_column.scalar_type());
+    logits.scatter_(1, column.unsqueeze(1), gradient.to(logits.scalar_type()).unsqueeze(1));
+  }
+  return (log_sum - sums[1]).sum(at::kDouble);
+}
+
 // The same, where the logits are those of this rank's classes. Labels are numbers of all classes. Collective.
-Tensor consume(const Tensor& logits, const Tensor& labels, bool differentiated,
-               const ClassesOfRank& classes) {
+Tensor consume(const Tensor& logits, const Tensor& labels, bool differentiated, const ClassesOfRank& classes,
+               bool fast) {
+  if (fast) return consume_own(logits, labels, differentiated, classes);
   const Tensor values = logits.to(kernels::computed_type(logits.scalar_type()));
   const Tensor largest = values.amax(1, /*keepdim=*/true);
   classes.ranks.all_reduce(largest, ReduceOp::max).wait();
@@ -121,8 +146,9 @@ struct LinearCrossEntropyFunction : torch::autograd::Function<LinearCrossEntropy
       const Tensor some = wide_x.slice(0, begin, end), logits = memory.slice(0, 0, end - begin);
       multiply(MatmulRole::forward, logits, some, wide_weight.t());
       const Tensor wanted = labels.slice(0, begin, end);
-      Tensor(sum).add_(divided == nullptr ? consume(logits, wanted, trains_x || trains_weight, fast)
-                                          : consume(logits, wanted, trains_x || trains_weight, *divided));
+      Tensor(sum).add_(divided == nullptr
+                           ? consume(logits, wanted, trains_x || trains_weight, fast)
+                           : consume(logits, wanted, trains_x || trains_weight, *divided, fast));
       if (trains_x) multiply(MatmulRole::input_gradient, grad_x.slice(0, begin, end), logits, wide_weight);
       if (trains_weight)
         multiply(MatmulRole::weight_gradient, grad_weight, logits.t(), some, /*accumulate=*/begin > 0);
