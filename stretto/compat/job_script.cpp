@@ -125,7 +125,7 @@ class Interpreter {
     const std::string& word = statement.words[0];
     const std::vector<std::string> rest(statement.words.begin() + 1, statement.words.end());
     if (word == "if") {
-      branches_.push_back({.line = statement.line});
+      branches_.emplace_back().line = statement.line;
       take(reads_outside() ? condition(rest) : skipped_condition());
     } else if (word == "elif" && !branches_.empty()) {
       branches_.back().is_read = false;

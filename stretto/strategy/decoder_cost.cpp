@@ -7,8 +7,6 @@ namespace {
 
 constexpr int64_t logits_at_once = int64_t{128} << 20;  // bytes, as in nn/cross_entropy.cpp
 
-int64_t divided(int64_t number, int64_t parts) { return (number + parts - 1) / parts; }
-
 // Bytes of an element of the activations.
 int64_t activation_width(Precision precision) {
   const ElementBytes bytes = bytes_of(precision);
@@ -22,18 +20,18 @@ int64_t key_parts(const DecoderSizes& sizes, const DecoderJob& job) {
 
 int64_t layer_of_rank(const DecoderSizes& sizes, const DecoderJob& job) {
   const int64_t keys = 2 * sizes.width * sizes.key_width;
-  return divided(sizes.layer - keys, job.tp) + divided(keys, key_parts(sizes, job));
+  return largest_part(sizes.layer - keys, job.tp) + largest_part(keys, key_parts(sizes, job));
 }
 
 int64_t layers_of_stage(const DecoderSizes& sizes, const DecoderJob& job) {
-  return divided(sizes.layers, job.pp);
+  return largest_part(sizes.layers, job.pp);
 }
 
 // The elements of the blocks of a rank's largest stage, the first or the last.
 std::vector<int64_t> blocks_of_rank(const DecoderSizes& sizes, const DecoderJob& job) {
   std::vector<int64_t> blocks(static_cast<size_t>(layers_of_stage(sizes, job)), layer_of_rank(sizes, job));
-  if (job.pp == 1 || sizes.first >= sizes.last) blocks.push_back(divided(sizes.first, job.tp));
-  if (job.pp == 1 || sizes.first < sizes.last) blocks.push_back(divided(sizes.last, job.tp));
+  if (job.pp == 1 || sizes.first >= sizes.last) blocks.push_back(largest_part(sizes.first, job.tp));
+  if (job.pp == 1 || sizes.first < sizes.last) blocks.push_back(largest_part(sizes.last, job.tp));
   return blocks;
 }
 
@@ -54,8 +52,8 @@ int64_t activation_bytes(const DecoderSizes& sizes, const DecoderBatch& batch, c
   const int64_t width = activation_width(job.precision), tokens = batch.tokens();
   // Inputs and results of the two norms; queries, keys, values and the result of attention; the two maps of
   // the MLP.
-  const int64_t layer = 4 * sizes.width + divided(2 * sizes.query_width + 2 * sizes.inner, job.tp) +
-                        divided(2 * sizes.key_width, key_parts(sizes, job));
+  const int64_t layer = 4 * sizes.width + largest_part(2 * sizes.query_width + 2 * sizes.inner, job.tp) +
+                        largest_part(2 * sizes.key_width, key_parts(sizes, job));
   const int64_t layers = layers_of_stage(sizes, job);
   // A layer that is computed again keeps its input; its other activations exist for one layer at a time.
   const int64_t kept = batch.recomputes ? layers * sizes.width : layers * layer,
@@ -64,9 +62,9 @@ int64_t activation_bytes(const DecoderSizes& sizes, const DecoderBatch& batch, c
   // stages.
   const int64_t at_once = std::min<int64_t>(job.pp, batch.micro_batches);
   // The gradient of the hidden states, and of the widest map inside of a layer.
-  const int64_t gradients = 2 * sizes.width + divided(2 * sizes.inner, job.tp);
+  const int64_t gradients = 2 * sizes.width + largest_part(2 * sizes.inner, job.tp);
   // The head's logits, some of the tokens at a time, and the gradient of its weight.
-  const int64_t head = divided(sizes.head_products, job.tp),
+  const int64_t head = largest_part(sizes.head_products, job.tp),
                 logits =
                     std::min(logits_at_once, width * tokens * (head / std::max<int64_t>(1, sizes.width)));
   return width * tokens * (kept * at_once + during + gradients) + logits +

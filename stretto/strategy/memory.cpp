@@ -12,8 +12,6 @@ namespace {
 // in use and the next.
 constexpr int64_t gradient_units = 4, gathered_units = 2;
 
-int64_t divided(int64_t bytes, int64_t ranks) { return (bytes + ranks - 1) / ranks; }
-
 // Elements per rank in pages that are never written.
 struct Unwritten {
   int64_t gradients = 0, state = 0;
@@ -25,7 +23,7 @@ struct Unwritten {
 Unwritten unwritten_of(const ModelSizes& sizes, const ShardGroup& group) {
   const int64_t idle = sizes.tables - sizes.reached;
   if (group.has_copies) return {};
-  if (group.ranks > 1) return {.gradients = idle - divided(idle, group.ranks)};
+  if (group.ranks > 1) return {.gradients = idle - largest_part(idle, group.ranks)};
   return sizes.steps_rows ? Unwritten{idle, idle} : Unwritten{};
 }
 
@@ -50,7 +48,7 @@ MemoryForecast forecast_memory(const ModelSizes& sizes, const Sharding& row, Pre
                                const JobShape& job) {
   const ElementBytes bytes = bytes_of(precision);
   const ShardGroup group = shard_group(row, job);
-  const int64_t elements = sizes.elements(), shard = divided(elements, group.ranks);
+  const int64_t elements = sizes.elements(), shard = largest_part(elements, group.ranks);
   const bool in_files = sizes.parameters_in_files && row.parameters == Held::sharded;
   const bool shared = group.on_one_host && group.ranks > 1 && job.shared_parameters && !in_files;
   const bool gathered = row.parameters == Held::sharded && group.ranks > 1 && !shared;
@@ -58,7 +56,7 @@ MemoryForecast forecast_memory(const ModelSizes& sizes, const Sharding& row, Pre
   const Unwritten unwritten = unwritten_of(sizes, group);
   const int64_t unwritten_state =
       unwritten.state == 0 ? 0 : unwritten.state * (sizes.optimizer_bytes / elements);
-  const int64_t state = divided(sizes.optimizer_bytes, group.ranks) - unwritten_state;
+  const int64_t state = largest_part(sizes.optimizer_bytes, group.ranks) - unwritten_state;
   const int64_t master = bytes.master * (bytes.compute > 0 ? shard : computed_with),
                 compute = bytes.compute * computed_with;
   MemoryForecast forecast;

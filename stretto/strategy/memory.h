@@ -9,6 +9,9 @@
 
 namespace stretto {
 
+// The most that one of `parts` gets of `number` elements.
+inline int64_t largest_part(int64_t number, int64_t parts) { return (number + parts - 1) / parts; }
+
 // Memory of the trainable parameters, their gradients and their optimizer state, in bytes per rank.
 struct EngineMemory {
   int64_t master = 0;
