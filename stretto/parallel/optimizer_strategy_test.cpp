@@ -8,6 +8,7 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/sharded.h"
 #include "stretto/nn/tensor_parallel.h"
+#include "stretto/optim/optimizers.h"
 #include "stretto/optim/registry.h"
 #include "stretto/optim/tensor_parts.h"
 #include "stretto/parallel/engine.h"
