@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # scripts/steps.sh FOLDER STEP...: runs `make STEP` for one step after the other, whether or not the previous
-# ones failed, each with a log in FOLDER, and ends with a table. A step is a target, or a target with
+# ones failed, each with a log in FOLDER, and ends with a table, also when it is interrupted. A step is a target, or a target with
 # variables in one argument ("bench QUICK=1"). STEPS="NAME..." runs only these. Exits with 1 if a step failed.
 set -uo pipefail
 folder=$1
@@ -18,17 +18,18 @@ done
 
 mkdir -p "$folder"
 status=0
+number=0
 table=$(printf '%-24s %9s  %-6s  %s' step minutes result log)
+trap 'printf "\n%s\n" "$table"' EXIT
 for step in "$@"; do
   read -ra arguments <<<"$step"
   name=${arguments[0]}
   [[ " ${chosen[*]} " == *" $name "* ]] || continue
   log=$folder/$name.log
-  echo "--- make $step (log: $log)"
+  echo "--- $((++number)) of ${#chosen[@]}: make $step (log: $log)"
   start=$SECONDS
   if make --no-print-directory "${arguments[@]}" 2>&1 | tee "$log"; then result=passed; else result=FAILED status=1; fi
   took=$((SECONDS - start))
   table+=$(printf '\n%-24s %6d:%02d  %-6s  %s' "$name" $((took / 60)) $((took % 60)) "$result" "$log")
 done
-printf '\n%s\n' "$table"
 exit $status
