@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
 #include <torch/data/example.h>
 
 #include "stretto/lite/loop.h"

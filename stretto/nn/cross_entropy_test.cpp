@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
 #include <torch/csrc/autograd/autograd.h>
 
 #include "stretto/base/error.h"

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
 #include <torch/nn/modules/dropout.h>
 
 #include "stretto/base/error.h"
