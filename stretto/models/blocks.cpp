@@ -2,7 +2,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/range.h"
-#include "stretto/base/strings.h"
+#include "stretto/model_config/outline.h"
 #include "stretto/nn/tensor_parallel.h"
 
 namespace stretto {
