@@ -163,6 +163,7 @@ LlamaJob job_of(const JobCommand& command, const std::filesystem::path& script) 
   job.length = flags.whole("seq_len", tunes ? 2048 : 4096, 2);
   job.recomputes =
       !flags.is_true("use_selective_checkpoint") && !flags.is_true("selective_checkpoint_enabled");
+  job.divides_rows = flags.is_true("use_sequence_parallel") || flags.is_true("sequence_parallel_enabled");
   if (flags.is_true("use_zero1_optimizer") || flags.is_true("use_zero_1")) job.strategy = "zero1";
   if (flags.has("precision")) {
     const std::string precision = flags.text("precision");

@@ -21,6 +21,7 @@ struct LlamaJob {
   int64_t micro_batches = 1;  // of a group and step
   int64_t length = 0;         // tokens per sequence
   bool recomputes = true;     // all activations of layers
+  bool divides_rows = false;  // between layers, among the ranks of each
   std::string strategy = "ddp";
   Precision precision = Precision::bf16;
   std::vector<std::string> refused;  // by stretto run-llama: flags, each with the reason

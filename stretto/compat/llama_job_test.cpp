@@ -52,6 +52,7 @@ TEST_F(LlamaJobs, The7bScriptIsRead) {
   EXPECT_EQ(job.length, 4096);
   EXPECT_EQ(job.strategy, "zero1");
   EXPECT_FALSE(job.recomputes);
+  EXPECT_TRUE(job.divides_rows);
   EXPECT_THAT(job.refused, IsEmpty());
   const LlamaJob hosts = read_llama_job(
       examples / "7b/pretrain.sh", {{"SLURM_NTASKS", "16"}, {"SLURM_NODEID", "0"}, {"GLOBAL_BATCH", "512"}});

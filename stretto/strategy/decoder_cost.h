@@ -33,7 +33,8 @@ struct DecoderBatch {
 // How the ranks of a job hold the model, and what they reach.
 struct DecoderJob {
   int ranks = 1, ranks_per_host = 1;
-  int tp = 1, pp = 1;  // ranks that divide each layer; stages of consecutive layers
+  int tp = 1, pp = 1;         // ranks that divide each layer; stages of consecutive layers
+  bool divides_rows = false;  // between layers, among the ranks of each: training.mesh.sequence_parallel
   Precision precision = Precision::bf16;
 };
 struct DecoderRates {

@@ -139,6 +139,7 @@ Row row_of(const LlamaJob& job, const DecoderSizes& sizes, const DecoderRates& r
                          .ranks_per_host = static_cast<int>(job.ranks_per_host),
                          .tp = static_cast<int>(job.tp),
                          .pp = static_cast<int>(job.pp),
+                         .divides_rows = job.divides_rows,
                          .precision = job.precision};
   Row row = {.job = job,
              .forecast = forecast_decoder(sizes, batch, on, find_sharding(job.strategy), rates,
