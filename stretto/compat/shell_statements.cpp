@@ -61,7 +61,8 @@ class Splitter {
 
  private:
   bool in_condition() const {  // of [[ ... ]], in which && and || do not end a statement
-    return std::ranges::count(current_.words, "[[") > std::ranges::count(current_.words, "]]");
+    const auto ends = std::ranges::count(current_.words, "]]") + (word_ == "]]" ? 1 : 0);
+    return std::ranges::count(current_.words, "[[") > ends;
   }
 
   void end_word() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iostream>
 #include <map>
+#include <span>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -178,28 +179,43 @@ std::string mesh_text(const LlamaJob& job) {
                      job.groups());
 }
 
-std::string seconds_text(double seconds) {
-  return seconds >= 100 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.2f} s", seconds);
+// A number in a column of numbers.
+std::string cell(double number) {
+  return number >= 1000 ? fmt::format("{:.0f}", number) : fmt::format("{:.3g}", number);
 }
 
 double tokens_per_second(const Row& row) {
   return static_cast<double>(row.job.global_batch() * row.job.length) / row.forecast.seconds();
 }
 
-void print_rows(const std::vector<Row>& rows, double memory) {
-  std::vector<Cells> cells = {{"hosts", "mesh", "strategy", "per rank", "per host", "step", "compute",
-                               "copies", "layers", "network", "sent", "tokens/s", ""}};
+// The rows of one mesh (`by_hosts`: of one strategy).
+void print_rows(std::span<const Row> rows, double memory, bool by_hosts) {
+  constexpr double gib = 1024.0 * 1024 * 1024;
+  std::vector<Cells> cells = {{by_hosts ? "hosts" : "strategy", "dp", "GiB/rank", "GiB/host", "s/step",
+                               "compute", "copies", "layers", "network", "GiB sent", "fits"}};
   for (const Row& row : rows) {
     const DecoderForecast& forecast = row.forecast;
-    cells.push_back(
-        {std::to_string(row.job.hosts), mesh_text(row.job), row.job.strategy,
-         human_bytes(static_cast<double>(forecast.bytes())), human_bytes(row.per_host),
-         seconds_text(forecast.seconds()), seconds_text(forecast.step.compute),
-         seconds_text(forecast.step.memory), seconds_text(forecast.layers_memory + forecast.layers_network),
-         seconds_text(forecast.step.network), human_bytes(forecast.step.sent + forecast.layers_sent),
-         fmt::format("{:.0f}", tokens_per_second(row)), row.per_host <= memory ? "" : "does not fit"});
+    cells.push_back({by_hosts ? std::to_string(row.job.hosts) : row.job.strategy,
+                     std::to_string(row.job.groups()), cell(static_cast<double>(forecast.bytes()) / gib),
+                     cell(row.per_host / gib), cell(forecast.seconds()), cell(forecast.step.compute),
+                     cell(forecast.step.memory), cell(forecast.layers_memory + forecast.layers_network),
+                     cell(forecast.step.network), cell((forecast.step.sent + forecast.layers_sent) / gib),
+                     row.per_host <= memory ? "yes" : "no"});
   }
-  print_table(cells);
+  print_table(cells, /*numbers_right=*/true);
+}
+
+// A table per mesh.
+void print_tables(const std::vector<Row>& rows, double memory, bool by_hosts) {
+  for (auto begin = rows.begin(); begin != rows.end();) {
+    const auto end =
+        std::find_if(begin, rows.end(), [&](const Row& row) { return row.job.pp != begin->job.pp; });
+    fmt::print("\ntp {}{}{}\n", begin->job.tp,
+               begin->job.pp > 1 ? fmt::format(" x pp {}, on paper only", begin->job.pp) : "",
+               by_hosts ? ", " + begin->job.strategy : "");
+    print_rows({begin, end}, memory, by_hosts);
+    begin = end;
+  }
 }
 
 nlohmann::ordered_json to_json(const Row& row, double memory) {
@@ -291,17 +307,14 @@ void plan_script(const PlanArguments& arguments) {
              static_cast<double>(sizes.elements()) / 1e9, counted(sizes.layers, "layer"), sizes.width);
   fmt::print("batch  {}\n", batch_text(job));
   fmt::print(
-      "rates  per host, {}: {} of {:.1f} GFLOP/s, of which a step reaches {:.0f} %; {:.1f} GB/s copied; {:.0f} Gbit/s to others; {}\n",
+      "rates  per host, {}: {} of {:.1f} GFLOP/s, of which a step reaches {:.0f} %;\n"
+      "       {:.1f} GB/s copied; {:.0f} Gbit/s to others; {}\n",
       rates.source, counted(rates.rates.host.cores, "core"), rates.rates.operations / 1e9,
       100 * rates.rates.reached, rates.rates.host.memory / 1e9, rates.rates.host.network * 8 / 1e9,
       human_bytes(rates.memory));
-  fmt::print("\n");
-  print_rows(rows, rates.memory);
-  fmt::print("\n");
+  print_tables(rows, rates.memory, !arguments.scale.empty());
+  if (!job.refused.empty() || arguments.scale.empty()) fmt::print("\n");
   for (const std::string& reason : job.refused) fmt::print("refused by stretto run-llama: {}\n", reason);
-  if (job.pp > 1)
-    fmt::print("The rows with pp {} are on paper only. --tp {} plans the job without stages.\n", job.pp,
-               job.tp);
   if (arguments.scale.empty()) fmt::print("{}\n", needed_here(job, sizes, rates.rates));
 }
 
