@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Nothing : Module {
+struct UntrainedModule : Module {
   Loss training_step(const Batch&, StepContext&) override { return {}; }
 };
 
@@ -66,7 +66,7 @@ std::string save_late(const std::filesystem::path& folder, double patience) {
     recipe.output = group.rank() == 0 ? folder : LatePath::path();
     recipe.checkpoint.folder_patience = patience;
     const Mesh mesh = make_mesh(recipe, group);
-    const Nothing module;
+    const UntrainedModule module;
     Checkpoints checkpoints(recipe, mesh, module, /*holds_state=*/false);
     State state;
     state.tensors.push_back(whole_entry("model.w", {2}, at::ones({2}), comm::holders_of(group)));
