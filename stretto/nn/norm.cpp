@@ -1,6 +1,7 @@
 #include "stretto/kernels/norm.h"
 
 #include <optional>
+#include <utility>
 
 #include "stretto/base/error.h"
 #include "stretto/comm/group.h"
@@ -11,7 +12,6 @@
 #include "stretto/nn/matmul.h"
 #include "stretto/nn/parameter_gradient.h"
 #include "stretto/nn/saved_group.h"
-#include "stretto/nn/summed_product.h"
 
 namespace stretto::nn {
 namespace {
@@ -122,9 +122,13 @@ struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
     norm.bias = part(map_bias), norm.residual = residual;
     norm.weight = part(norm_weight), norm.offset = part(norm_offset);
     const Entry entry = {activation, part(entry_bias), part(entry_factor)};
-    const Tensor inner = operand(entry.forward(x)), oriented_weight = oriented(weight, transposed);
-    const Tensor mapped = ranks == nullptr ? product(inner, oriented_weight)
-                                           : summed_product(inner, oriented_weight, *ranks, of_rows);
+    Tensor mapped = product(operand(entry.forward(x)), oriented(weight, transposed), {}, ranks);
+    if (of_rows) {
+      const Tensor parts = std::exchange(mapped, at::empty(residual.sizes(), mapped.options()));
+      ranks->reduce_scatter(mapped, parts).wait();
+    } else if (ranks != nullptr) {
+      ranks->all_reduce(mapped).wait();
+    }
     const auto result = kernels::norm_rows(mapped, norm);
     const bool normalises = norm.weight.defined();  // otherwise the sum is not needed in backward
     context->save_for_backward({x, weight, norm.bias, norm.weight, norm.offset, entry.bias, entry.factor,

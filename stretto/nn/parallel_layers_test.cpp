@@ -8,7 +8,6 @@
 #include "stretto/base/tensor_layout.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/initial_values.h"
-#include "stretto/nn/summed_product.h"
 #include "stretto/nn/tensor_parallel.h"
 
 namespace stretto::nn {
@@ -205,26 +204,6 @@ TEST(ParallelLayers, RowsOfARankAndOfAllRanks) {
         },
         ThrowsMessage<ShapeError>(HasSubstr("a rank's part of 7 rows; each of 2 ranks (tp) needs as many")));
   });
-}
-
-// All rows at once, or some, or one after the other.
-TEST(ParallelLayers, ProductsAreSummedWhileOthersAreComputed) {
-  for (const int ranks : {1, 2, 4}) {
-    comm::run_rank_threads(ranks, [&](Group& group) {
-      const Tensor x = at::sin(at::arange(8 * 5, at::kDouble)).view({8, 5}) + group.rank(),
-                   weight = at::cos(at::arange(3 * 5, at::kDouble)).view({3, 5}) - group.rank();
-      const Tensor sum = sum_of_parts(at::linear(x, weight), group);
-      for (const int64_t bytes_at_once : {1, 100, 1000}) {
-        const Tensor all = summed_product(x, weight, group, /*divides_rows=*/false, bytes_at_once),
-                     own = summed_product(x, weight, group, /*divides_rows=*/true, bytes_at_once);
-        EXPECT_TRUE(at::allclose(all, sum, 1e-13, 1e-13)) << bytes_at_once;
-        const int64_t rows = 8 / ranks;
-        EXPECT_TRUE(
-            at::allclose(own, sum.slice(0, group.rank() * rows, (group.rank() + 1) * rows), 1e-13, 1e-13))
-            << bytes_at_once;
-      }
-    });
-  }
 }
 
 TEST(ParallelLayers, AreWholeOnOneRank) {

@@ -69,7 +69,7 @@ STRETTO_MULTIARCH void reduce_loop(ReduceOp op, const ReduceOperands<double>& op
   reduce_body(op, operands);
 }
 STRETTO_MULTIARCH void reduce_loop(ReduceOp op, const ReduceOperands<Bf16>& operands) {
-  reduce_body(op, operands);
+  op == ReduceOp::sum ? sum_loop(operands) : reduce_body(op, operands);
 }
 STRETTO_MULTIARCH void reduce_loop(ReduceOp op, const ReduceOperands<F16>& operands) {
   reduce_body(op, operands);

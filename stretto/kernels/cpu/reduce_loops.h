@@ -21,6 +21,7 @@ struct ReduceOperands {
 void reduce_loop(ReduceOp op, const ReduceOperands<float>& operands);
 void reduce_loop(ReduceOp op, const ReduceOperands<double>& operands);
 void reduce_loop(ReduceOp op, const ReduceOperands<Bf16>& operands);
+void sum_loop(const ReduceOperands<Bf16>& operands);  // ReduceOp::sum
 void reduce_loop(ReduceOp op, const ReduceOperands<F16>& operands);
 void reduce_loop(ReduceOp op, const ReduceOperands<uint8_t>& operands);
 void reduce_loop(ReduceOp op, const ReduceOperands<int8_t>& operands);
