@@ -102,7 +102,8 @@ TEST(Decoders, KeepTheGenerationConfigOfTheModelThatTheyStartFrom) {
   const std::string options = R"({"do_sample": true, "temperature": 0.7})";
   workspace.write("first/model/generation_config.json", options);
   workspace.train("second", 2,
-                  "training.max_steps=1 model.config=null model.path=" + workspace.path("first/model"));
+                  "training.max_steps=1 checkpoint.every=1 model.config=null model.path=" +
+                      workspace.path("first/model"));
   EXPECT_EQ(workspace.read("second/model/generation_config.json"), options);
   EXPECT_EQ(workspace.read("second/checkpoints/step-00000001/generation_config.json"), options);
 }
