@@ -118,6 +118,23 @@ void check_model(const Recipe& recipe) {
                            fmt::join(new_model_types(), " or ")));
 }
 
+// A run moves the earlier one in its folder aside, or removes it, before it writes a model.
+void check_start(const Recipe& recipe) {
+  std::error_code failed;
+  const auto output = std::filesystem::weakly_canonical(recipe.output, failed);
+  for (const auto& [setting, path] :
+       {std::pair("model.path", recipe.model.path), {"tokenizer.path", recipe.tokenizer.path}}) {
+    if (!path) continue;
+    const auto inside = std::filesystem::weakly_canonical(*path, failed).lexically_relative(output);
+    const std::string first = inside.empty() ? "" : inside.begin()->string();
+    if (first != "model" && first != "models" && first != "checkpoints") continue;
+    throw ConfigError(
+        "{}: {} is in the output folder, {}, whose models a new run replaces; choose another {}",
+        recipe.origins.label(setting), path->string(), recipe.output.string(),
+        recipe.origins.mention("output"));
+  }
+}
+
 bool has_warmup(SchedulerConfig scheduler) {
   const auto fields = settings::fields_of(scheduler);
   const settings::Field* field = settings::declaration_in_use(fields, "num_warmup_steps");
@@ -382,7 +399,10 @@ void check_recipe(const Recipe& recipe, Verb verb) {
   if (verb == Verb::train && optim::optimizers().at(recipe.optimizer.type, "optimizer.type").reevaluates)
     require_whole_gradients(recipe, recipe.optimizer.type);
   if (verb != Verb::fit) check_mesh(recipe);
-  if (verb == Verb::train && !task.head.empty()) check_model(recipe);
+  if (verb == Verb::train && !task.head.empty()) {
+    check_model(recipe);
+    check_start(recipe);
+  }
   if (verb == Verb::test) {
     require_path(recipe, "data.test", recipe.data.test, "by stretto test");
     check_trained_model(recipe);

@@ -492,6 +492,15 @@ TEST_F(CheckRecipe, AUsersProgramLoadsModelAndDataItself) {
   refuses({"model.path=null", "checkpoint.every=sometimes"}, "checkpoint.every", Verb::fit);
 }
 
+TEST_F(CheckRecipe, AModelThatTheRunReplacesIsRefused) {
+  const std::string run = folder_.path().string() + "/run";
+  refuses({"model.path=" + run + "/../run/model"},
+          "run/model is in the output folder, " + run + ", whose models");
+  refuses({"tokenizer.path=" + run + "/model"}, "tokenizer.path: " + run + "/model is in the output folder");
+  EXPECT_NO_THROW(check({"output=" + run + "/model-of"}));
+  EXPECT_NO_THROW(check({"output=" + folder_.path().string() + "/other", "model.path=" + run + "/model"}));
+}
+
 TEST_F(CheckRecipe, AnOptimizerThatNeedsWholeGradientsIsCheckedBeforeDataAreRead) {
   refuses({"optimizer.type=LBFGS"},
           "training.max_grad_norm: LBFGS compares gradients with changes of the loss");
