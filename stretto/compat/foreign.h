@@ -38,7 +38,7 @@ struct ForeignConfig {
   struct Hosts {
     std::optional<int64_t> nodes, node_rank, master_port;
     std::optional<std::string> master_addr;
-    std::string place;  // the place of the number of hosts
+    std::string place, node_rank_place;  // the places of the number of hosts and of node_rank
   } hosts = {};
   // The GPUs to use, "0,2", and the place of their list; empty: all.
   std::string visible_devices = {}, visible_devices_place = {};

@@ -265,6 +265,7 @@ Key host_count(std::string_view name) {
 Key host_rank(std::string_view name) {
   return {name, [](const Value& value, compat::ForeignConfig& config) {
             config.hosts.node_rank = number_in(value, 0, 4095);
+            config.hosts.node_rank_place = value.place();
           }};
 }
 

@@ -131,6 +131,10 @@ TEST_F(ForeignConfigs, ErrorsNameTheFileTheLineAndTheKey) {
   EXPECT_THAT(strategy.err,
               HasSubstr("ds.json:2:34: zero_optimization.stage: it sets training.strategy: \"zero1\", but "
                         "training.strategy (--strategy zero2) is \"zero2\"; remove one of them"));
+  workspace_.write("accelerate.yaml", "distributed_type: MULTI_CPU\nmachine_rank: 1\n");
+  const ShellResult host = train("refused", 0, "--accelerate " + workspace_.path("accelerate.yaml"));
+  EXPECT_EQ(host.exit_code, 2);
+  EXPECT_THAT(host.err, HasSubstr("accelerate.yaml:2:15: machine_rank: 1: the job has 1 host; expected"));
 }
 
 TEST_F(ForeignConfigs, HpsFilesTrainLikeTheirSettings) {

@@ -13,6 +13,11 @@ namespace {
 
 // The command line takes precedence, except for the number of hosts, which must agree.
 void apply_hosts(const compat::ForeignConfig::Hosts& foreign, HostArguments& hosts) {
+  const int64_t nodes = hosts.nodes != 0 ? hosts.nodes : foreign.nodes.value_or(1);
+  if (foreign.node_rank && *foreign.node_rank >= nodes) {
+    throw ConfigError("{}: {}: the job has {}; expected a number from 0 to {}", foreign.node_rank_place,
+                      *foreign.node_rank, counted(nodes, "host"), nodes - 1);
+  }
   if (foreign.nodes.value_or(1) == 1) return;
   if (hosts.nodes != 0 && hosts.nodes != *foreign.nodes)
     throw ConfigError("{}: {} contradicts --nodes {}; remove one of them", foreign.place, *foreign.nodes,
