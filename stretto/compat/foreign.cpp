@@ -146,7 +146,7 @@ void merge(ForeignConfig& all, const ForeignConfig& one) {
   append(all.keys, one.keys);
   append(all.notes, one.notes);
   append(all.warnings, one.warnings);
-  if (one.hosts.nodes) all.hosts = one.hosts;
+  if (one.hosts.nodes || one.hosts.node_rank) all.hosts = one.hosts;
   if (one.ranks) {
     all.ranks = one.ranks;
     all.ranks_place = one.ranks_place;
