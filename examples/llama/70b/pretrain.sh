@@ -58,6 +58,7 @@ torchrun $ARGUMENTS run_llama_nxd_ptl.py \
   --warmup_steps 2000 \
   --constant_steps 0 \
   --use_zero1_optimizer 1 \
+  --use_sequence_parallel 1 \
   --use_selective_checkpoint 1 \
   --qkv_linear 1 \
   --kv_replicator 4 \

@@ -282,6 +282,9 @@ void plan_script(const PlanArguments& arguments) {
   const bool has_tp = arguments.recipe.tp > 0;
   job = job.arranged(nodes > 0 ? nodes : job.hosts, ranks > 0 ? ranks : job.ranks_per_host,
                      has_tp ? arguments.recipe.tp : job.tp, has_tp ? 1 : job.pp);
+  if (has_tp)  // without stages
+    std::erase_if(job.refused,
+                  [](const std::string& flag) { return flag.starts_with("--pipeline_parallel_size"); });
   if (!arguments.recipe.strategy.empty()) job.strategy = find_sharding(arguments.recipe.strategy).name;
   const LlamaConfig config = config_of(job);
   if (!config.outline(heads::causal_language_model)->divides_among(job.tp))
