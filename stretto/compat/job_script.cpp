@@ -47,14 +47,16 @@ struct Branches {
 class Interpreter {
  public:
   Interpreter(const std::filesystem::path& file, const std::map<std::string, std::string>& given)
-      : file_(file), variables_(std::filesystem::absolute(file).parent_path(), given) {}
+      : file_(file), given_(given), variables_(std::filesystem::absolute(file).parent_path(), given) {}
 
   JobCommand run() {
+    const std::string text = read_file(file_);
     try {
-      statements_ = shell_statements(read_file(file_));
+      statements_ = shell_statements(text);
     } catch (const ConfigError& error) {
       throw ConfigError("{}:{}", file_.string(), error.what());
     }
+    require_given(text);
     for (at_ = 0; at_ < statements_.size() && !command_; ++at_) {
       variables_.set_line(statements_[at_].line);
       try {
@@ -64,18 +66,32 @@ class Interpreter {
                           statements_[std::min(at_, statements_.size() - 1)].line, error.what());
       }
     }
-    if (const int64_t open = unclosed(); open > 0)
+    const int64_t open = unclosed();
+    if (!command_)
+      throw ConfigError("{}: {}; expected a job script that starts run_llama_nxd_ptl.py, or a recipe",
+                        file_.string(),
+                        open > 0 ? counted(open, "if") + " without fi, and no torchrun before it"
+                                 : std::string("it starts nothing by torchrun"));
+    if (open > 0)
       notes_.push_back(fmt::format("{}: {} without fi, at which bash ends with an error", file_.string(),
                                    counted(open, "if")));
-    if (!command_)
-      throw ConfigError(
-          "{}: it starts nothing by torchrun; expected a job script that starts run_llama_nxd_ptl.py, or a recipe",
-          file_.string());
     command_->notes = std::move(notes_);
     return std::move(*command_);
   }
 
  private:
+  // Throws if the text does not contain the name of a given variable.
+  void require_given(const std::string& text) const {
+    std::vector<std::string> names;
+    for (const ShellStatement& statement : statements_)
+      for (const std::string& word : statement.words)
+        if (const size_t size = assigned_name(word); size > 0) names.push_back(word.substr(0, size));
+    for (const auto& [name, value] : given_) {
+      if (!name.starts_with("SLURM_") && text.find(name) == std::string::npos)  // --nodes gives those
+        throw ConfigError("{}: it has no variable {}{}", file_.string(), name, did_you_mean(name, names));
+    }
+  }
+
   // How many more ifs than fis the script has.
   int64_t unclosed() const {
     int64_t open = 0;
@@ -252,6 +268,7 @@ class Interpreter {
   }
 
   const std::filesystem::path& file_;
+  const std::map<std::string, std::string>& given_;
   ShellVariables variables_;
   std::vector<ShellStatement> statements_;
   size_t at_ = 0;

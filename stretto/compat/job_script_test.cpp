@@ -117,6 +117,7 @@ TEST_F(JobScript, WhatWouldHaveToRunIsNotKnown) {
 TEST_F(JobScript, OtherFilesAreRefused) {
   EXPECT_THAT(error("echo torchrun x"), has_all("job.sh: it starts nothing by torchrun"));
   EXPECT_THAT(error(""), HasSubstr("it starts nothing by torchrun"));
+  EXPECT_THAT(error("if [ 1 = 2 ]; then\ntorchrun x"), has_all("1 if without fi, and no torchrun before it"));
   EXPECT_THAT(error("A='x\ntorchrun y"), has_all("job.sh:1: ' is not closed"));
   EXPECT_THAT(error("A=$(x\ntorchrun y"), has_all("job.sh:1: $( is not closed"));
   EXPECT_THAT(error(": ${DATA:?the folder}\ntorchrun x"),
