@@ -87,7 +87,12 @@ class Curves:
             sys.exit(f"{shlex.join(command)} ended with {process.returncode} before it was killed")
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        execute(self.command(run, 4, "ddp", saves=True))
+        for _ in range(120):  # until the ranks have noticed the death of their launcher
+            time.sleep(0.5)
+            done = finished(self.command(run, 4, "ddp", saves=True))
+            if "another run is writing" not in done.stderr:
+                break
+        require(done)
         return losses_of(run)
 
     def on_two_hosts(self):
@@ -97,10 +102,17 @@ class Curves:
         return losses_of(run)
 
 
-def execute(command, **environment):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env={**os.environ, **environment})
+def finished(command, **environment):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, env={**os.environ, **environment})
+
+
+def require(done):
     if done.returncode != 0:
-        sys.exit(f"{shlex.join(map(str, command))} ended with {done.returncode}:\n{done.stdout[-1000:]}{done.stderr[-3000:]}")
+        sys.exit(f"{shlex.join(done.args)} ended with {done.returncode}:\n{done.stdout[-1000:]}{done.stderr[-3000:]}")
+
+
+def execute(command, **environment):
+    require(finished(command, **environment))
 
 
 def losses_of(run):
@@ -143,6 +155,8 @@ def shakespeare(options, folder):
         curves = Curves(options, model, folder)
         reference = None
         for name, (tp, strategy) in MESHES.items():
+            if reference is not None and name not in options.meshes:
+                continue
             losses = curves.run(name, tp, strategy)
             if reference is None:
                 reference = losses
@@ -203,6 +217,7 @@ def main():
     parser.add_argument("--length", type=int, default=128, help="tokens per block")
     parser.add_argument("--bound", type=float, default=2e-3, help="the largest distance of a language model's loss")
     parser.add_argument("--models", nargs="*", choices=list(MODELS), default=list(MODELS))
+    parser.add_argument("--meshes", nargs="*", choices=list(MESHES)[1:], default=list(MESHES)[1:], help="besides dp 4")
     parser.add_argument("--sst2-steps", type=int, default=50)
     parser.add_argument("--samples", type=int, default=8000, help="of SST-2, for the accuracy; 0: without SST-2")
     options = parser.parse_args()
