@@ -55,7 +55,8 @@ bool wants_encryption(const Getenv& getenv) {
 
 std::string read_secret_file(const std::string& path, const char* what) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) == 0 && (status.st_mode & S_IRWXO) != 0) {
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  if (exists && !S_ISDIR(status.st_mode) && (status.st_mode & S_IRWXO) != 0) {
     throw ConfigError("{}: other users may read or write the file {} (mode {:o}); protect it: chmod 600 {}",
                       what, path, status.st_mode & 07777, path);
   }

@@ -324,6 +324,8 @@ TEST(Environment, SecretMayBeInAFile) {
   EXPECT_THAT(refusal(variables), has_all("STRETTO_SECRET_FILE:", path.string(), "empty"));
   EXPECT_THAT(refusal(with(variables, {{"STRETTO_SECRET_FILE", "/no/such/file"}})),
               HasSubstr("environment: STRETTO_SECRET_FILE: cannot read /no/such/file"));
+  EXPECT_THAT(refusal(with(variables, {{"STRETTO_SECRET_FILE", folder.path().string()}})),
+              HasSubstr("STRETTO_SECRET_FILE: cannot read " + folder.path().string()));
 }
 
 TEST(Environment, IncompleteVariablesAreRefusedByName) {

@@ -98,6 +98,9 @@ TEST_F(Search, MistakesAreNamedBeforeATrialBegins) {
   refuses(rate + "--halve-after 1", "--halve-after 1: trials are not evaluated before; evaluate.every");
   refuses(rate + "--set training.fast_dev_run=1", "training.fast_dev_run: a search compares whole runs");
   refuses("--trials 2 --param output=choice:a,b", "a search sets output itself");
+  refuses(rate + "--set output=here", "--set output=here: a search sets output itself for each trial");
+  refuses(rate + "--set checkpoint.monitor=f2", "checkpoint.monitor: \"f2\" is not a metric");
+  refuses("--trials 0 --param optimizer.lr=log:1:2", "\"0\" is not a whole number from 1 to 10000");
   refuses("--trials 2 --param checkpoint.monitor=choice:loss,accuracy", "trials are compared by one metric");
   refuses("--trials 9 --param optimizer.momentum=choice:0,x",
           "--param optimizer.momentum=choice:0,x: in trial-0");

@@ -1,5 +1,7 @@
 #include "stretto/programs/arguments/parse.h"
 
+#include <algorithm>
+
 #include <fmt/ranges.h>
 
 #include "stretto/base/error.h"
@@ -53,9 +55,22 @@ std::string describe_extra(const CLI::App& verb, const std::string& word) {
   return fmt::format("{} is not an option{}", name, did_you_mean(name, option_names(verb)));
 }
 
+// The long name of the option that --help does not list and one of whose values the message quotes.
+std::string name_of_hidden(const CLI::App& verb, const std::string& message) {
+  for (const CLI::Option* option : verb.get_options()) {
+    const auto is_quoted = [&](const std::string& value) {
+      return message.find('"' + value + '"') != std::string::npos;
+    };
+    if (option->get_group().empty() && std::ranges::any_of(option->results(), is_quoted))
+      return "--" + option->get_lnames().front();
+  }
+  return "";
+}
+
 // Adds the short name of an option, which may be the one that was given; CLI11 names options by their long
-// names.
+// names, and hidden ones not at all.
 std::string with_short_name(const CLI::App& verb, const std::string& message) {
+  if (message.starts_with(": ")) return name_of_hidden(verb, message) + message;
   for (const CLI::Option* option : verb.get_options()) {
     if (!option->get_snames().empty() && message.starts_with(option->get_name() + ": "))
       return fmt::format("-{}, {}", option->get_snames().front(), message);

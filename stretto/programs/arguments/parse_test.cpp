@@ -71,6 +71,11 @@ TEST(Parse, OtherUsageErrorsNameTheVerb) {
               HasSubstr("stretto train: -N, --nproc-per-node: \"0\" is not"));
 }
 
+TEST(Parse, AnOptionThatHelpDoesNotListIsNamedToo) {
+  EXPECT_THAT(TrainCommand().usage_error({"r.yaml", "--rdzv-id", "7", "--rdzv-backend=etcd"}),
+              HasSubstr("stretto train: --rdzv-backend: \"etcd\": hosts meet"));
+}
+
 TEST(Parse, AFlagTakesNoValue) {
   const auto parsed = [](const char* word) {
     TrainCommand command;

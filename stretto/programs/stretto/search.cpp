@@ -50,9 +50,16 @@ SearchMetric metric_of(const Recipe& recipe) {
     throw ConfigError("{}: a search compares trials by a metric of their evaluations; set another one",
                       recipe.origins.label("checkpoint.monitor"));
   const MetricMode mode = recipe.checkpoint.mode;
-  const bool larger = mode == MetricMode::automatic ? metrics::direction(name) == metrics::Direction::higher
-                                                    : mode == MetricMode::max;
-  return {name, larger};
+  if (mode != MetricMode::automatic) return {name, mode == MetricMode::max};
+  try {
+    return {name, metrics::direction(name) == metrics::Direction::higher};
+  } catch (const ConfigError& error) {
+    throw ConfigError("{}: {}", recipe.origins.label("checkpoint.monitor"), error.what());
+  }
+}
+
+bool sets_itself(std::string_view name) {
+  return name == "output" || name == "resume" || name == "training.steps_this_run";
 }
 
 // A member of a search's identity in search.json, as its user knows it.
@@ -80,6 +87,7 @@ std::string argument_text(const nlohmann::json& value) {
 class Search {
  public:
   explicit Search(const SearchArguments& arguments) : arguments_(arguments) {
+    check_settings();
     for (const std::string& text : arguments.parameters) add_parameter(text);
     check_folder();
     for (int64_t trial = 1; trial <= arguments.trials; ++trial) check_trial(trial);
@@ -143,12 +151,19 @@ class Search {
     }
   }
 
+  void check_settings() const {
+    for (const std::string& setting : arguments_.recipe.overrides) {
+      const std::string name = setting.substr(0, setting.find('='));
+      if (sets_itself(name))
+        throw ConfigError("--set {}: a search sets {} itself for each trial; remove it", setting, name);
+    }
+  }
+
   void add_parameter(const std::string& text) {
     SearchParameter parameter = parse_search_parameter(text);
     const std::string& name = parameter.name;
     const auto refuse = [&](const std::string& why) { throw ConfigError("--param {}: {}", text, why); };
-    if (name == "output" || name == "resume" || name == "training.steps_this_run")
-      refuse(fmt::format("a search sets {} itself for each trial", name));
+    if (sets_itself(name)) refuse(fmt::format("a search sets {} itself for each trial", name));
     if (name == "checkpoint.monitor" || name == "checkpoint.mode")
       refuse("trials are compared by one metric; set it for all of them with --set");
     if (std::ranges::find(parameters_, name, &SearchParameter::name) != parameters_.end())
@@ -337,7 +352,7 @@ int search(SearchArguments& arguments) {
         "search: this process is a rank of another launcher (torchrun, srun, mpirun), but search starts the ranks of each trial; start it once, with -N");
   const arguments::HostArguments& hosts = arguments.recipe.launch.hosts;
   if (hosts.nodes > 1 || !hosts.hosts.empty() || !hosts.hostfile.empty())
-    throw ConfigError("search: trials run on one host; remove --nnodes, --hosts and --hostfile");
+    throw ConfigError("search: trials run on one host; remove --nodes, --hosts and --hostfile");
   arguments::apply_foreign_launch(arguments.recipe);
   return Search(arguments).run();
 }
@@ -352,7 +367,7 @@ void add_search(CLI::App& app, int& exit_code) {
   verb->add_option("--trials", arguments->trials, "Number of runs")
       ->required()
       ->type_name("N")
-      ->check(CLI::Range(1, 10'000));
+      ->check(arguments::whole_number_from(1, 10'000));
   verb->add_option(
           "--param", arguments->parameters,
           "A setting and its distribution: NAME=log:LOW:HIGH (its logarithm is uniform), NAME=uniform:LOW:HIGH, NAME=int:LOW:HIGH or NAME=choice:A,B,C; repeatable")
@@ -363,7 +378,7 @@ void add_search(CLI::App& app, int& exit_code) {
           "--halve-after", arguments->halve_after,
           "Successive halving: after so many steps the better half of the trials continues, after twice as many the better half of these, and so on (default: all train to the end)")
       ->type_name("STEPS")
-      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}));
+      ->check(arguments::whole_number_from(1, 1'000'000'000));
   verb->add_option("--search-seed", arguments->seed, "The values that are drawn depend on it (default: 42)")
       ->type_name("SEED")
       ->check(arguments::whole_number_from(0, std::numeric_limits<int64_t>::max()));

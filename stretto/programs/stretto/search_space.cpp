@@ -29,7 +29,9 @@ double fraction(uint64_t seed, int64_t trial, const std::string& name) {
 
 SearchParameter with_limits(SearchParameter parameter, const std::vector<std::string_view>& parts,
                             const std::string& text) {
-  if (parts.size() != 3) refuse(text, fmt::format("{} limits after {}", parts.size() - 1, parts[0]));
+  if (parts.size() != 3)
+    refuse(text,
+           counted(static_cast<int64_t>(parts.size()) - 1, "limit") + " after " + std::string(parts[0]));
   const auto low = parse_double(parts[1]), high = parse_double(parts[2]);
   if (!low || !high || !std::isfinite(*low) || !std::isfinite(*high)) refuse(text, "a limit is not a number");
   if (*low >= *high) refuse(text, "the first limit is not below the second");

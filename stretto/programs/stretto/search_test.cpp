@@ -67,7 +67,8 @@ TEST(SearchSpace, MistakesAreNamed) {
   refuses("=log:1:2", "there is no NAME=");
   refuses("a=lgo:1:2", "\"lgo\" is not a distribution");
   refuses("a=1e-3", "\"1e-3\" is not a distribution");
-  refuses("a=log:1", "1 limits after log");
+  refuses("a=log:1", "1 limit after log");
+  refuses("a=log", "0 limits after log");
   refuses("a=log:1:x", "a limit is not a number");
   refuses("a=uniform:2:1", "the first limit is not below the second");
   refuses("a=log:0:1", "log needs limits above 0");
