@@ -3,12 +3,17 @@
 #include <array>
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <random>
 #include <thread>
 #include <utility>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <openssl/evp.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -177,6 +182,32 @@ TEST(Tls, AnotherSecretIsRefusedOnBothSides) {
       ThrowsMessage<PeerRefusal>(
           "10.0.0.7:29500: the encryption of this process was refused: its secret (STRETTO_SECRET or STRETTO_SECRET_FILE) is not the job's"));
   EXPECT_EQ(receive_all(accepting), "");
+}
+
+// An accepting side without the key, which shows a certificate that it has signed itself.
+void accept_with_certificate(const Fd& connection) {
+  const std::unique_ptr<EVP_PKEY, decltype(&::EVP_PKEY_free)> key(::EVP_EC_gen("P-256"), &::EVP_PKEY_free);
+  const std::unique_ptr<X509, decltype(&::X509_free)> certificate(::X509_new(), &::X509_free);
+  ::X509_gmtime_adj(X509_getm_notBefore(certificate.get()), 0);
+  ::X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 3600);
+  ::X509_set_pubkey(certificate.get(), key.get());
+  ASSERT_GT(::X509_sign(certificate.get(), key.get(), ::EVP_sha256()), 0);
+  const std::unique_ptr<SSL_CTX, decltype(&::SSL_CTX_free)> context(::SSL_CTX_new(::TLS_server_method()),
+                                                                    &::SSL_CTX_free);
+  ASSERT_EQ(::SSL_CTX_use_certificate(context.get(), certificate.get()), 1);
+  ASSERT_EQ(::SSL_CTX_use_PrivateKey(context.get(), key.get()), 1);
+  const std::unique_ptr<SSL, decltype(&::SSL_free)> tls(::SSL_new(context.get()), &::SSL_free);
+  ::fcntl(connection.get(), F_SETFL, ::fcntl(connection.get(), F_GETFL) & ~O_NONBLOCK);
+  send_text(connection, tls_greeting);
+  ::SSL_set_fd(tls.get(), connection.get());
+  EXPECT_LE(::SSL_accept(tls.get()), 0);
+}
+
+TEST(Tls, ACertificateDoesNotReplaceTheSecret) {
+  auto [connecting, accepting] = pair_of_sockets();
+  std::thread other([&, end = std::move(accepting)] { accept_with_certificate(end); });
+  EXPECT_THROW(connect_tls(std::move(connecting), peer, "secret", Clock::now() + 20s), PeerRefusal);
+  other.join();
 }
 
 TEST(Tls, ASideThatDoesNotEncryptIsNamed) {
