@@ -175,16 +175,16 @@ TEST(DividedModel, DividedRowsGiveTheResultsOfWholeOnes) {
   }
 }
 
-// A sequence of one token and one of `more`, if that is not 0.
+// A sequence of `more` tokens, if that is not 0, and one of one.
 Batch short_batch(const Tensor& ids, int64_t more) {
-  const Tensor own = ids.slice(0, 0, 1 + more), ones = at::ones({1 + more}, at::kLong);
+  const Tensor own = ids.slice(0, 0, 1 + more), rows = at::arange(1 + more);
   Batch batch;
   batch.tensors["input_ids"] = batch.tensors["labels"] = own;
   batch.tensors["token_type_ids"] = at::zeros_like(own);
-  batch.tensors["cu_seqlens"] = more == 0 ? at::tensor({0, 1}, at::kLong)
-                                          : at::stack({at::scalar_tensor(0, at::kLong), ones[0], ones.sum()});
-  batch.tensors["samples"] = ones.index_fill(0, at::zeros({1}, at::kLong), 0);
-  batch.tensors["position_ids"] = (at::arange(1 + more) - 1).clamp_min(0);
+  batch.tensors["cu_seqlens"] =
+      more == 0 ? at::tensor({0, 1}, at::kLong) : at::tensor({int64_t{0}, more, 1 + more}, at::kLong);
+  batch.tensors["samples"] = rows.eq(more).to(at::kLong);
+  batch.tensors["position_ids"] = rows.remainder(std::max<int64_t>(1, more));
   return batch;
 }
 

@@ -33,7 +33,7 @@ const Division divisions[] = {
 // For what does not depend on how optimizer state and gradients are held.
 const Division few_divisions[] = {
     {2, "training.mesh.tp=2"},
-    {4, "training.mesh.tp=4"},
+    {4, "training.mesh.tp=4 training.mesh.sequence_parallel=true"},
     {4, "training.mesh.tp=2 training.strategy=fsdp training.shared_parameters=off"},
     {8, "training.mesh.tp=2 training.strategy=hsdp training.dp_shard=2"},
 };
