@@ -89,6 +89,12 @@ TEST_F(JobScript, ConditionsSelectLines) {
 // A given value replaces what the script assigns.
 TEST_F(JobScript, VariablesAreGiven) {
   EXPECT_THAT(words("A=1; : ${B:=2}", "$A $B", {{"A", "5"}, {"B", "6"}}), ElementsAre("5", "6"));
+  EXPECT_THAT(
+      [&] {
+        read("LENGTH=1; torchrun $LENGTH", {{"LENGHT", "2"}});
+      },
+      ::testing::ThrowsMessage<ConfigError>(
+          has_all("job.sh: it has no variable LENGHT; did you mean \"LENGTH\"?")));
 }
 
 TEST_F(JobScript, WhatWouldHaveToRunIsNotKnown) {
