@@ -71,7 +71,8 @@ inline NxdConfig read_nxd_config(const std::filesystem::path& file) {
 inline std::vector<std::string> strategy_settings(const NxdConfig& config) {
   const NxdOptimizerConfig& optimizer = config.optimizer_config;
   return {"training.mesh.tp=" + std::to_string(config.tensor_parallel_size),
-          std::string("training.mesh.sequence_parallel=") + (config.sequence_parallel ? "true" : "false"),
+          std::string("training.mesh.sequence_parallel=") +
+              (config.sequence_parallel && config.tensor_parallel_size > 1 ? "true" : "false"),
           std::string("training.strategy=") + (optimizer.zero_one_enabled ? "zero1" : "ddp"),
           "training.max_grad_norm=" + std::to_string(optimizer.grad_clipping ? optimizer.max_grad_norm : 0),
           std::string("training.activation_checkpointing=") +

@@ -251,6 +251,14 @@ void check_mixture(const Recipe& recipe) {
   for (const MixturePart& part : mixture_of(recipe)) require_file(recipe, "data.mixture", part.path);
 }
 
+void check_rows(const Recipe& recipe) {
+  const MeshConfig& mesh = recipe.training.mesh;
+  if (!mesh.sequence_parallel || mesh.tp > 1) return;
+  throw ConfigError(
+      "{}: rows are divided among the ranks of each layer, and {} is 1; set it to 2 or more, or remove this",
+      recipe.origins.label("training.mesh.sequence_parallel"), recipe.origins.mention("training.mesh.tp"));
+}
+
 void check_mesh(const Recipe& recipe) {
   if (recipe.training.mesh.tp == 1 || task_kind(recipe).divides_models) return;
   throw ConfigError(
@@ -398,6 +406,7 @@ void check_recipe(const Recipe& recipe, Verb verb) {
   // A program of one's own may make another optimizer than the recipe's.
   if (verb == Verb::train && optim::optimizers().at(recipe.optimizer.type, "optimizer.type").reevaluates)
     require_whole_gradients(recipe, recipe.optimizer.type);
+  check_rows(recipe);
   if (verb != Verb::fit) check_mesh(recipe);
   if (verb == Verb::train && !task.head.empty()) {
     check_model(recipe);

@@ -166,7 +166,7 @@ void MeshConfig::fields(settings::Fields& field) {
     field(name, *size, what, at_least(1).at_most(1));
   field(
       "sequence_parallel", sequence_parallel,
-      "the tp ranks of a layer also divide the rows of norms, dropout and residuals: less memory, the same results");
+      "the tp ranks of a layer also divide the rows of norms, dropout and residuals: less memory, the same results; with tp above 1");
 }
 
 std::optional<int64_t> MeshConfig::data_ranks() const { return dp == "auto" ? std::nullopt : parse_int(dp); }

@@ -222,6 +222,10 @@ TEST(Divided, WhatCannotBeCombinedIsRefused) {
               HasSubstr("training.mesh.dp: dp (4) x tp (2) = 8 ranks, but the job has 4"));
   EXPECT_THAT(refusal(2, "training.mesh.dp=several"), HasSubstr("training.mesh.dp"));
   EXPECT_THAT(
+      refusal(2, "training.mesh.sequence_parallel=true"),
+      HasSubstr("training.mesh.sequence_parallel: rows are divided among the ranks of each layer, and "
+                "training.mesh.tp is 1"));
+  EXPECT_THAT(
       refusal(3, "training.mesh.tp=3"),
       HasSubstr("4 attention heads, and its 4 heads of keys and values, cannot be divided evenly among 3"));
   EXPECT_THAT(
