@@ -199,6 +199,10 @@ void use_llama_data(ScriptState& state, LlamaPlan& plan) {
     plan.instructions = std::move(file);
     return;
   }
+  if (state.has("task") && !is_there(data))
+    throw ConfigError(
+        "{}: it does not exist; data sets are not downloaded: pass a .jsonl file of its records",
+        state.text("data_dir"));
   if (state.has("task"))
     throw ConfigError(
         "{}: {} has no records with \"instruction\", \"response\" and \"category\", of which it selects some; expected a .jsonl file of them, or no --task",

@@ -301,6 +301,8 @@ TEST_F(LlamaScript, OtherModelsAndDataAreRefused) {
   EXPECT_THAT(error({}, "arrow"),
               has_all("--data_dir", "arrow", "are image, label; expected input_ids, or text"));
   EXPECT_THAT(error({"--task", "open_qa"}), has_all("--task open_qa:", "text.txt", "\"instruction\""));
+  EXPECT_THAT(error({"--task", "open_qa"}, "owner/name"),
+              has_all("--data_dir", "owner/name: it does not exist"));
   EXPECT_THAT(error({"--lr", "fast"}), has_all("--lr fast: optimizer.lr"));
   EXPECT_THAT(error({"--seq_len", "1"}), HasSubstr("--seq_len 1: expected a whole number from 2"));
   EXPECT_THAT(error({"--tensor_parallel_size", "0"}),
