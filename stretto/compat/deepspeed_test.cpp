@@ -126,6 +126,10 @@ TEST_F(Foreign, UnsupportedValuesAreRefusedWithAReason) {
   EXPECT_THAT(
       deepspeed_refusal("\"WarmupDecayLR\"", "\"OneCycle\""),
       has_all("ds.json:", "scheduler.type:", "\"OneCycle\"", "WarmupLR, WarmupDecayLR or WarmupCosineLR"));
+  EXPECT_THAT(refusal([&] {
+                read_deepspeed(write("ds.json", R"({"fp16": {"fp16_master_weights_and_grads": true}})"));
+              }),
+              has_all("ds.json:1:44: fp16.fp16_master_weights_and_grads:", "are fp32; set it to false"));
   EXPECT_THAT(deepspeed_refusal("gradient_clipping", "gradient_cliping"),
               has_all("ds.json:45:5: gradient_cliping:", "did you mean \"gradient_clipping\"?"));
   EXPECT_THAT(deepspeed_refusal("\"stage\": 2", "\"stage\": [2]"),

@@ -168,6 +168,8 @@ Key ignored(std::string_view name, std::string reason) {
 }
 
 Key only(std::string_view name, std::vector<std::string_view> allowed, std::string reason) {
+  const bool says_what_to_do = reason.find(';') != std::string::npos || reason.starts_with("use ");
+  if (!says_what_to_do) reason += fmt::format("; set it to {}", allowed.front());
   return {name, [allowed = std::move(allowed), reason = std::move(reason)](const Value& value,
                                                                            compat::ForeignConfig&) {
             if (value.node.kind != YamlNode::Kind::scalar ||
