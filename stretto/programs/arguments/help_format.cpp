@@ -42,6 +42,7 @@ std::string HelpFormat::make_option_name(const CLI::Option* option, bool is_posi
 std::string HelpFormat::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
   std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
   for (size_t at = 0; (at = text.find("\n\n\n", at)) != std::string::npos;) text.erase(at, 1);
+  while (text.ends_with("\n\n")) text.pop_back();
   const std::string heading = "\n" + std::string(several_hosts);
   const size_t first = text.find(heading);
   const CLI::Option* all = app->get_help_all_ptr();
