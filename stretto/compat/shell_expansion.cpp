@@ -204,7 +204,7 @@ void ShellVariables::expand_part(std::string_view text, bool is_quoted, Fields& 
   }
 }
 
-// Of "$NAME", "${...}", "$(...)", "$((...))" or "`...`".
+// Returns what "$NAME", "${...}", "$(...)", "$((...))" or "`...`" stands for.
 ShellVariables::Value ShellVariables::substitution(std::string_view text) {
   if (text.starts_with('`')) return output_of(text.substr(1, text.size() - 2));
   if (text.starts_with("$((") && text.ends_with("))")) return arithmetic(text.substr(3, text.size() - 5));

@@ -42,7 +42,7 @@ class ShellVariables {
   // The words that a word becomes.
   std::vector<ShellWord> expand(const std::string& word);
 
-  // Of [ ... ], [[ ... ]], test ... or ((...)). Other commands are not known.
+  // Returns whether [ ... ], [[ ... ]], test ... or ((...)) holds. The result of other commands is not known.
   Truth condition(std::vector<std::string> words);
 
  private:

@@ -92,7 +92,7 @@ class MlpBlock {
 // The rows between a model's blocks: those of `layout` or, with sequence parallelism, this rank's.
 class RowsBetweenBlocks {
  public:
-  // With a cache of keys and values, rows are not divided.
+  // Rows are not divided if the context has a cache of keys and values.
   RowsBetweenBlocks(const nn::TensorParallel& ranks, const nn::PackedLayout& layout,
                     const nn::Context& context);
 

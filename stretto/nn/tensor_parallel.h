@@ -16,8 +16,8 @@ namespace stretto::nn {
 
 // Tensor parallelism (Shoeybi et al. 2019): layers are divided among ranks, which run the same passes on the
 // same batches, in the same order. Tensors between such layers are equal on all of these ranks, bit for bit.
-// With sequence parallelism (Korthikanti et al. 2022) each rank has some of their rows instead, as many as
-// each other rank; the first rank has the first ones.
+// If rows are divided, too (sequence parallelism, Korthikanti et al. 2022), each rank has an equal number of
+// rows instead, in the order of ranks.
 
 // The ranks among which the layers of a model are divided.
 struct TensorParallel {

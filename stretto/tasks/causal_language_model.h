@@ -29,7 +29,7 @@ class CausalLanguageModel : public ModelModule {
 
   nlohmann::json exported_config() const override;
 
-  // Also writes the generation_config.json of the model that training started from.
+  // This also writes the generation_config.json of the model that training started from.
   void save_companions(const std::filesystem::path& folder) const override;
 
   // The sum of the cross entropies of the predicted tokens, and their number.

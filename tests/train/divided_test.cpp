@@ -181,8 +181,8 @@ TEST(Divided, DeterministicRunsRepeatTheirBits) {
   }
 }
 
-// Of the pairs of two different meshes, each is there in one direction (the differences 1, 2 and 4 of seven
-// numbers): what a file holds does not depend on who reads it.
+// Each pair of two different meshes is tried in one direction (the differences 1, 2 and 4 of seven numbers):
+// what a file holds does not depend on who reads it.
 TEST(Divided, RunsResumeOnAnyMesh) {
   const DecoderWorkspace workspace;
   const std::string settings = "ema.decay=0.9 training.max_steps=7 ";

@@ -15,7 +15,7 @@ struct PlanArguments {
   double memory_gib = 0;  // per host; 0: the available memory of this host
   int cores = 0;          // per host; 0: the cores of this host
   bool json = false;
-  // Of a job script, whose model is not measured.
+  // These apply to a job script, whose model is not measured.
   std::filesystem::path rates;  // figures of `stretto doctor --report`; empty: measure here
   double gflops = 0;            // per core, in matrix products; 0: of the figures
   double copy_gb = 0;           // copied per second by a host; 0: of the figures
