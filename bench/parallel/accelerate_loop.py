@@ -7,23 +7,13 @@ as JSON.
 SDPA, fused AdamW, gradients clipped to norm 1; bf16 is Accelerate's mixed precision.
 """
 
-import argparse
 import json
-import os
 import time
 
-parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("how", choices=["ddp", "fsdp2"])
-parser.add_argument("--config", required=True, help="a config.json of a Llama")
-parser.add_argument("--precision", choices=["fp32", "bf16"], required=True)
-parser.add_argument("--steps", type=int, required=True)
-parser.add_argument("--batch-size", type=int, required=True, help="blocks per step of all ranks together")
-parser.add_argument("--length", type=int, default=256)
-options = parser.parse_args()
+import loop
 
-rank, ranks = int(os.environ["LOCAL_RANK"]), int(os.environ["WORLD_SIZE"])
-cores = sorted(os.sched_getaffinity(0))
-os.sched_setaffinity(0, {cores[rank % len(cores)]})
+options = loop.arguments(__doc__, ["ddp", "fsdp2"], "a config.json of a Llama")
+rank, ranks = loop.pin()
 
 import torch  # after pinning, so that its threads inherit it
 from accelerate import Accelerator

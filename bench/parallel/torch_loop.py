@@ -7,23 +7,13 @@ and the memory of the larger rank as JSON.
 Plain torch.nn modules, SDPA, fused AdamW. bf16 is autocast; gradients are clipped to norm 1.
 """
 
-import argparse
 import json
-import os
 import time
 
-parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("how", choices=["tp", "dp"])
-parser.add_argument("--config", required=True, help="a config.json of a Llama with as many heads of keys as of queries")
-parser.add_argument("--precision", choices=["fp32", "bf16"], required=True)
-parser.add_argument("--steps", type=int, required=True)
-parser.add_argument("--batch-size", type=int, required=True, help="blocks per step of all ranks together")
-parser.add_argument("--length", type=int, default=256)
-options = parser.parse_args()
+import loop
 
-rank, ranks = int(os.environ["LOCAL_RANK"]), int(os.environ["WORLD_SIZE"])
-cores = sorted(os.sched_getaffinity(0))
-os.sched_setaffinity(0, {cores[rank % len(cores)]})
+options = loop.arguments(__doc__, ["tp", "dp"], "a config.json of a Llama with as many heads of keys as of queries")
+rank, ranks = loop.pin()
 
 import torch  # after pinning, so that its threads inherit it
 import torch.distributed as dist
