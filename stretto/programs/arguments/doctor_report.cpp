@@ -6,6 +6,19 @@
 
 namespace stretto::arguments {
 
+void require_place_for_report(const std::filesystem::path& file) {
+  const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
+  if (!std::filesystem::is_directory(folder))
+    throw ConfigError("doctor: --report {}: there is no folder {}", file.string(), folder.string());
+  if (!std::filesystem::exists(file)) return;
+  try {
+    read_doctor_report(file);
+  } catch (const Error&) {
+    throw ConfigError("doctor: --report {}: this file is no report of stretto doctor; give another name",
+                      file.string());
+  }
+}
+
 void write_doctor_report(const DoctorReport& report, const std::filesystem::path& file) {
   const nlohmann::ordered_json json = {{"cores", report.cores},
                                        {"ranks", report.ranks},

@@ -20,6 +20,9 @@ inline void add_report_option(CLI::App& verb, std::filesystem::path& file) {
       ->type_name("FILE");
 }
 
+// Throws ConfigError if the file cannot be written, or is another file that would be lost.
+void require_place_for_report(const std::filesystem::path& file);
+
 // Throws IoError.
 void write_doctor_report(const DoctorReport& report, const std::filesystem::path& file);
 

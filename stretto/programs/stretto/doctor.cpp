@@ -28,7 +28,8 @@ void print_machine(const machine::Machine& machine) {
   fmt::print("network    {}\n", fmt::join(interfaces, ", "));
 }
 
-int doctor(int ranks) {
+int doctor(int ranks, const std::filesystem::path& report) {
+  if (!report.empty()) arguments::require_place_for_report(report);
   constexpr double measured_bytes = 350e6;  // the buffers that a rank copies, reduces and multiplies
   arguments::require_memory(ranks, arguments::library_memory() + measured_bytes, machine::available_memory());
   const machine::Machine machine = machine::read_machine();
@@ -49,7 +50,7 @@ void add_doctor(CLI::App& app, int& exit_code) {
   auto report = std::make_shared<std::filesystem::path>();  // the ranks write it
   arguments::add_ranks_option(*verb, *ranks, "Ranks for the measurements (default: 2, or one per GPU)");
   arguments::add_report_option(*verb, *report);
-  verb->callback([ranks, report, &exit_code] { exit_code = doctor(*ranks); });
+  verb->callback([ranks, report, &exit_code] { exit_code = doctor(*ranks, *report); });
 }
 
 }  // namespace stretto::cli
