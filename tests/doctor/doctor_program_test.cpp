@@ -31,6 +31,37 @@ TEST(Doctor, PrintsTheMachineAndMeasuresIt) {
                               HasSubstr("this machine has ")));
   const ShellResult other = shell(STRETTO_PROGRAM " plan " + script + " --rates " + script);
   EXPECT_NE(other.exit_code, 0) << "a file of another kind";
+  const std::string notes = (folder.path() / "notes.txt").string();
+  write_file_atomic(notes, "notes");
+  for (const auto& [file, problem] :
+       {std::pair<std::string, std::string>{notes, "is no report of stretto doctor"},
+        {report + "/rates.json", "there is no folder"}}) {
+    const ShellResult refused = shell(STRETTO_PROGRAM " doctor -N 1 --report " + file);
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.err, HasSubstr(problem));
+    EXPECT_EQ(refused.out, "") << "before anything is measured";
+  }
+}
+
+TEST(Doctor, OptionsOfAPlanThatDoNotApplyToJobScriptsAreRefused) {
+  const std::string example = STRETTO_SOURCE_DIR "/examples/llama/7b";
+  std::string text = read_file(example + "/pretrain.sh");
+  const std::string flag = "--use_sequence_parallel ";
+  ASSERT_NE(text.find(flag + "1"), std::string::npos);
+  text.replace(text.find(flag + "1"), flag.size() + 1, flag + "0");
+  const TempFolder folder;
+  const std::string script = (folder.path() / "job.sh").string();
+  write_file_atomic(script, text);
+  const std::string plan =
+      STRETTO_PROGRAM " plan " + script + " HERE=" + example + " --gflops 50 --copy 100 --json ";
+  const auto planned = [&](const std::string& more) {
+    const ShellResult result = shell(plan + more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  EXPECT_NE(planned(""), planned("--sequence-parallel"));
+  EXPECT_THAT(shell(plan + "--steps 3").err, HasSubstr("--steps is for recipes"));
+  EXPECT_THAT(shell(plan + "--deepspeed ds.json").err, HasSubstr("files of other tools are for recipes"));
 }
 
 TEST(Doctor, RefusesNoRanks) {

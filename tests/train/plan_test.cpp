@@ -103,6 +103,8 @@ TEST(Plan, RefusesWhatCannotBePlanned) {
                                            {"--memory abc", "--memory: \"abc\" is not a number above 0"},
                                            {"--cores 0", "--cores"},
                                            {"--network -1", "--network"},
+                                           {"--reached 0.5", "--reached and --scale are for job scripts"},
+                                           {"--reached 40", "\"40\" is not a number above 0, at most 1"},
                                            {"data.max_length=4000", "data.max_length: 4000 exceeds"},
                                            {"training.batch_size=0", "training.batch_size"}}) {
     const ShellResult result =

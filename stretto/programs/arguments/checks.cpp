@@ -39,4 +39,10 @@ std::string a_number_above_zero(const std::string& text) {
   return fmt::format("\"{}\" is not a number above 0", text);
 }
 
+std::string a_share(const std::string& text) {
+  const auto number = parse_double(text);
+  if (number && *number > 0 && *number <= 1) return "";
+  return fmt::format("\"{}\" is not a number above 0, at most 1", text);
+}
+
 }  // namespace stretto::arguments

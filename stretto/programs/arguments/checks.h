@@ -17,5 +17,6 @@ Check whole_number_from(int64_t least, int64_t most);
 Check number_from(int64_t least, int64_t most);
 std::string a_number(const std::string& text);
 std::string a_number_above_zero(const std::string& text);
+std::string a_share(const std::string& text);  // above 0, at most 1
 
 }  // namespace stretto::arguments

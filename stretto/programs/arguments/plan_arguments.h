@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "stretto/base/error.h"
 #include "stretto/programs/arguments/checks.h"
 #include "stretto/programs/arguments/recipe_arguments.h"
@@ -10,17 +12,17 @@ namespace stretto::arguments {
 // planned job.
 struct PlanArguments {
   RecipeArguments recipe;
-  int64_t steps = 6;
+  std::optional<int64_t> steps;  // to measure; default 6
   double network_gbit = 10;
   double memory_gib = 0;  // per host; 0: the available memory of this host
   int cores = 0;          // per host; 0: the cores of this host
   bool json = false;
   // These apply to a job script, whose model is not measured.
-  std::filesystem::path rates;  // figures of `stretto doctor --report`; empty: measure here
-  double gflops = 0;            // per core, in matrix products; 0: of the figures
-  double copy_gb = 0;           // copied per second by a host; 0: of the figures
-  double reached = 0.7;         // the share of `gflops` that a step reaches
-  std::vector<int64_t> scale;   // numbers of hosts; empty: those of the job
+  std::filesystem::path rates;    // figures of `stretto doctor --report`; empty: measure here
+  double gflops = 0;              // per core, in matrix products; 0: of the figures
+  double copy_gb = 0;             // copied per second by a host; 0: of the figures
+  std::optional<double> reached;  // the share of `gflops` that a step reaches; default 0.7
+  std::vector<int64_t> scale;     // numbers of hosts; empty: those of the job
 };
 
 // Whether the planned job is a job script, not a recipe.
@@ -31,11 +33,20 @@ inline std::filesystem::path plan_file(const Recipe& recipe) { return recipe.out
 
 // Throws ConfigError for options that apply to job scripts only.
 inline void refuse_script_options(const PlanArguments& arguments) {
-  const bool given =
-      !arguments.rates.empty() || arguments.gflops > 0 || arguments.copy_gb > 0 || !arguments.scale.empty();
+  const bool given = !arguments.rates.empty() || arguments.gflops > 0 || arguments.copy_gb > 0 ||
+                     arguments.reached || !arguments.scale.empty();
   if (given)
     throw ConfigError(
-        "plan: --rates, --gflops, --copy and --scale are for job scripts (FILE.sh); the model of a recipe is measured, also for several hosts (--nodes)");
+        "plan: --rates, --gflops, --copy, --reached and --scale are for job scripts (FILE.sh); the model of a recipe is measured, also for several hosts (--nodes)");
+}
+
+// Throws ConfigError for options that apply to recipes only.
+inline void refuse_recipe_options(const PlanArguments& arguments) {
+  if (arguments.steps)
+    throw ConfigError("plan: --steps is for recipes; the model of a job script (FILE.sh) is not measured");
+  if (arguments.recipe.files.any())
+    throw ConfigError(
+        "plan: files of other tools are for recipes; give what a job script (FILE.sh) leaves open as NAME=VALUE or by --strategy and --tp");
 }
 
 inline void add_plan_arguments(CLI::App& verb, PlanArguments& arguments) {
@@ -70,7 +81,7 @@ inline void add_plan_arguments(CLI::App& verb, PlanArguments& arguments) {
   verb.add_option("--reached", arguments.reached,
                   "The share of these GFLOP/s that forward and backward reach (default: 0.7)")
       ->type_name("SHARE")
-      ->check(a_number_above_zero)
+      ->check(a_share)
       ->group(group);
   verb.add_option("--scale", arguments.scale, "Numbers of hosts, each a line of the table: 8,64,1024")
       ->type_name("N,N,...")

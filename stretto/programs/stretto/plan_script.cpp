@@ -117,7 +117,7 @@ Rates rates_of(const PlanArguments& arguments, const LlamaJob& job) {
   host.memory = 1e9 * (arguments.copy_gb > 0 ? arguments.copy_gb : report.copy_gb_per_s * report.ranks);
   host.network = arguments.network_gbit * 1e9 / 8;
   rates.rates.operations = 1e9 * (arguments.gflops > 0 ? arguments.gflops : measured);
-  rates.rates.reached = arguments.reached;
+  rates.rates.reached = arguments.reached.value_or(0.7);
   rates.memory = arguments.memory_gib > 0 ? arguments.memory_gib * 1024 * 1024 * 1024
                  : report.memory > 0      ? report.memory
                                           : machine.memory_available;
@@ -276,6 +276,7 @@ std::string batch_text(const LlamaJob& job) {
 }  // namespace
 
 void plan_script(const PlanArguments& arguments) {
+  arguments::refuse_recipe_options(arguments);
   LlamaJob job = compat::read_llama_job(arguments.recipe.recipe, given_variables(arguments));
   for (const std::string& note : job.notes) log::info("{}", note);
   const int nodes = arguments.recipe.launch.hosts.nodes, ranks = arguments.recipe.launch.ranks;
@@ -285,6 +286,7 @@ void plan_script(const PlanArguments& arguments) {
   if (has_tp)  // without stages
     std::erase_if(job.refused,
                   [](const std::string& flag) { return flag.starts_with("--pipeline_parallel_size"); });
+  if (arguments.recipe.sequence_parallel) job.divides_rows = true;
   if (!arguments.recipe.strategy.empty()) job.strategy = find_sharding(arguments.recipe.strategy).name;
   const LlamaConfig config = config_of(job);
   if (!config.outline(heads::causal_language_model)->divides_among(job.tp))

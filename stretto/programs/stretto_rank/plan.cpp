@@ -249,7 +249,7 @@ void plan(const arguments::PlanArguments& arguments) {
   const int threads_of_rank = std::max(1, rates.cores / job.ranks_per_host);
   at::set_num_threads(std::min(threads_of_rank, machine.cores));
 
-  ShortRun run(of_one_rank(whole, batch), "plan", arguments.steps);
+  ShortRun run(of_one_rank(whole, batch), "plan", arguments.steps.value_or(6));
   const auto measurement = std::make_shared<Measurement>(run.recipe(), whole.training, batch);
   run.train({measurement});
   const Measured& measured = measurement->measured();
