@@ -35,7 +35,7 @@ TEST(PairTiles, MultiplyLikeVectors) {
        {Case{16, 32, 64, false, 0.125F, false}, Case{16, 32, 64, false, 1, true},
         Case{64, 8, 64, true, 1, true}, Case{48, 16, 32, true, 1, true}, Case{30, 24, 80, false, 1, false},
         Case{16, 8, 16, false, 2, false}, Case{16, 7, 48, true, 1, true}, Case{5, 32, 48, false, 1, true},
-        Case{32, 40, 64, true, 1, true}}) {
+        Case{64, 32, 64, true, 1, true}, Case{16, 24, 80, true, 1, true}, Case{32, 40, 64, true, 1, true}}) {
     const int64_t a_row = one.by_columns ? 1 : one.k + 3, a_column = one.by_columns ? one.m + 5 : 1;
     const auto a = random_pairs((one.m + 5) * (one.k + 3), generator);
     const auto b = random_pairs(one.k * (one.n + 16), generator);

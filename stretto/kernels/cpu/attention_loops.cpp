@@ -14,14 +14,14 @@
 
 #include "stretto/kernels/cpu/simd-inl.h"
 
-// Attention by tiles of tile_queries x tile_keys scores that stay in the L1 cache. The forward pass keeps a
+// Attention by tiles of tile_queries x tile_keys scores that stay in the caches. The forward pass keeps a
 // running maximum and sum per row (online softmax: Milakov & Gimelshein 2018; Dao et al. 2022, algorithm 1)
 // and saves only the logarithm of the sum; the backward pass recomputes the weights from it (Dao et al. 2022,
 // algorithm 4).
 HWY_BEFORE_NAMESPACE();
 namespace stretto::kernels::HWY_NAMESPACE {
 
-constexpr int64_t tile_queries = 16;
+constexpr int64_t tile_queries = 64;
 constexpr int64_t tile_keys = 64;
 
 // `rows` rows of c[., n] += a[., k] b[k, n], with n a multiple of the lanes. Element (i, p) of a is a[i *
@@ -575,7 +575,7 @@ void with_scratch(const AttentionCall<T>& call) {
   scratch.longest_keys = longest(call.key_bounds, call.sequences);
   const int64_t row = call.width + largest_vector / 4;
   std::vector<Real<T>> memory(static_cast<size_t>((4 * row + 1) * scratch.longest_queries +
-                                                  7 * row * scratch.longest_keys + (2 * 64 + 16 + 4) * row));
+                                                  7 * row * scratch.longest_keys + (3 * 64 + 4) * row));
   scratch.memory = memory.data();
   dispatch(call, scratch);
 }

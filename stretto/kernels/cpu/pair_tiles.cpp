@@ -20,6 +20,7 @@ namespace stretto::kernels {
 namespace {
 
 constexpr int64_t side = tile_rows, half = side / 2;  // of a tile, in rows and in units of 4 bytes
+constexpr int64_t longest_column = 2 * side;          // of a, in pairs: attention's tiles have 64 queries
 
 // The tiles: 0 to 3 are sums, 4 and 5 the operands, 6 and 7 those of the last 8 pairs.
 TileShapes shapes_of_pairs() {
@@ -36,7 +37,7 @@ struct Left {
   int64_t stride;
 };
 
-// Copies columns [0, 16) of `rows` rows to rows of 16 numbers.
+// Copies columns [0, 16) of `rows` rows to rows that are longest_column apart.
 STRETTO_TILES void transpose(const uint32_t* from, int64_t rows, int64_t stride, uint32_t* to) {
   __m512i r[side], t[side];
   for (int64_t i = 0; i < side; ++i)
@@ -60,10 +61,10 @@ STRETTO_TILES void transpose(const uint32_t* from, int64_t rows, int64_t stride,
                   lower_even = _mm512_shuffle_i32x4(r[8 + c], r[12 + c], even),
                   upper_odd = _mm512_shuffle_i32x4(r[c], r[4 + c], odd),
                   lower_odd = _mm512_shuffle_i32x4(r[8 + c], r[12 + c], odd);
-    _mm512_store_si512(to + c * side, _mm512_shuffle_i32x4(upper_even, lower_even, even));
-    _mm512_store_si512(to + (4 + c) * side, _mm512_shuffle_i32x4(upper_odd, lower_odd, even));
-    _mm512_store_si512(to + (8 + c) * side, _mm512_shuffle_i32x4(upper_even, lower_even, odd));
-    _mm512_store_si512(to + (12 + c) * side, _mm512_shuffle_i32x4(upper_odd, lower_odd, odd));
+    _mm512_store_si512(to + c * longest_column, _mm512_shuffle_i32x4(upper_even, lower_even, even));
+    _mm512_store_si512(to + (4 + c) * longest_column, _mm512_shuffle_i32x4(upper_odd, lower_odd, even));
+    _mm512_store_si512(to + (8 + c) * longest_column, _mm512_shuffle_i32x4(upper_even, lower_even, odd));
+    _mm512_store_si512(to + (12 + c) * longest_column, _mm512_shuffle_i32x4(upper_odd, lower_odd, odd));
   }
 }
 
@@ -136,10 +137,10 @@ STRETTO_TILES void multiply_tiles(const PairProduct& product, const Left& left, 
   if (product.factor != 1) multiply_by_factor(c, product.c_row, count * side, product.factor);
 }
 
-// Tiles read a by rows; columns are transposed if they fit one tile.
+// Tiles read a by rows; columns are transposed unless they are longer than attention's.
 bool fits(const PairProduct& product) {
   return product.k % half == 0 && product.k > 0 && !(product.accumulate && product.factor != 1) &&
-         (product.a_column == 1 || (product.a_row == 1 && product.k <= side));
+         (product.a_column == 1 || (product.a_row == 1 && product.k <= longest_column));
 }
 
 using Clock = std::chrono::steady_clock;
@@ -175,13 +176,16 @@ PairTiles::PairTiles(bool use) {
 
 int64_t multiply_pairs_by_tiles(const PairProduct& product) {
   if (!fits(product)) return 0;
-  alignas(64) uint32_t rows[side * side];
+  alignas(64) uint32_t rows[side * longest_column];
   int64_t i = 0;
   for (; i + side <= product.m; i += side) {
     Left left = {product.a + i * product.a_row, product.a_row};
     if (product.a_column != 1) {
-      transpose(left.memory, product.k, product.a_column, rows);
-      left = {rows, side};
+      for (int64_t p = 0; p < product.k; p += side) {
+        const uint32_t* const from = left.memory + p * product.a_column;
+        transpose(from, product.k - p, product.a_column, rows + p);
+      }
+      left = {rows, longest_column};
     }
     finish_stores();
     int64_t j = 0;
