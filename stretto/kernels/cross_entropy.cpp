@@ -8,14 +8,14 @@ namespace {
 
 template <class T>
 CrossEntropyCall<T> cross_entropy_call(const Tensor& logits, const Tensor& labels, int64_t ignored,
-                                       const Tensor& normaliser) {
+                                       const Tensor& normaliser = {}) {
   CrossEntropyCall<T> call = {};
   call.rows = logits.size(0);
   call.classes = logits.size(1);
   call.logits = memory_of<T>(logits);
   call.labels = memory_of<int64_t>(labels);
   call.ignored = ignored;
-  call.normaliser = memory_of<Real<T>>(normaliser);
+  if (normaliser.defined()) call.normaliser = memory_of<Real<T>>(normaliser);
   return call;
 }
 
@@ -51,6 +51,27 @@ void cross_entropy_backward(double grad_sum, const Tensor& logits, const Tensor&
     call.grad_logits = memory_of<T>(grad);
     cross_entropy_loop(call);
   });
+}
+
+double cross_entropy_with_gradient(const Tensor& logits, const Tensor& labels, int64_t ignored) {
+  if (is_fp16(logits)) {
+    const Tensor wide = widen_fp16(logits);
+    const double sum = cross_entropy_with_gradient(wide, labels, ignored);
+    Tensor(logits).copy_(wide);
+    return sum;
+  }
+  const Tensor powers = at::empty({logits.size(1)}, computed_type(logits.scalar_type()));
+  double sum = 0;
+  with_loop_type(logits.scalar_type(), [&](auto number) {
+    using T = decltype(number);
+    auto call = cross_entropy_call<T>(logits, labels, ignored);
+    call.sum = &sum;
+    call.grad_sum = 1;
+    call.grad_logits = memory_of<T>(logits);
+    call.powers = memory_of<Real<T>>(powers);
+    cross_entropy_loop(call);
+  });
+  return sum;
 }
 
 Tensor cross_entropy_reference(const Tensor& logits, const Tensor& labels, int64_t ignored) {

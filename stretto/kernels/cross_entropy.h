@@ -18,6 +18,10 @@ CrossEntropy cross_entropy(const Tensor& logits, const Tensor& labels, int64_t i
 void cross_entropy_backward(double grad_sum, const Tensor& logits, const Tensor& labels, int64_t ignored,
                             const Tensor& normaliser, const Tensor& grad);
 
+// The sum alone, in fp64, and in place of logits its gradient, softmax(logits) - one_hot(label): in one pass
+// over memory instead of three, and with half of the exponentials.
+double cross_entropy_with_gradient(const Tensor& logits, const Tensor& labels, int64_t ignored);
+
 // The sum with ATen operators and autograd, on any device.
 Tensor cross_entropy_reference(const Tensor& logits, const Tensor& labels, int64_t ignored);
 

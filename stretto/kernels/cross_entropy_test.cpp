@@ -32,6 +32,12 @@ TEST_P(CrossEntropyKernel, EqualsReferenceForwardAndBackward) {
       const Tensor grad = gradient_of(3, logits, labels, found);
       EXPECT_LT(difference(grad, reference_logits.grad()), GetParam().tolerance);
       EXPECT_EQ(grad[4].abs().max().item<double>(), 0) << "a row that is left out";
+      const Tensor both = logits.clone();
+      EXPECT_NEAR(cross_entropy_with_gradient(both, labels, -100), reference.item<double>(),
+                  1e-6 * std::abs(reference.item<double>()) + 1e-6);
+      EXPECT_LT(difference(both.to(at::kDouble) * 3, reference_logits.grad()), GetParam().tolerance)
+          << "in one pass";
+      EXPECT_EQ(both[4].abs().max().item<double>(), 0) << "a row that is left out, in one pass";
       cross_entropy_backward(3, logits, labels, -100, found.normaliser, logits);
       EXPECT_TRUE(at::equal(logits, grad)) << "in place";
     }
@@ -49,6 +55,8 @@ TEST(CrossEntropyKernel, HugeLogitsDoNotOverflow) {
     const CrossEntropy found = cross_entropy(logits, labels, -100);
     EXPECT_NEAR(found.sum.item<double>(), std::log1p(std::exp(-1.0)), 1e-4);
     EXPECT_TRUE(gradient_of(1, logits, labels, found).isfinite().all().item<bool>());
+    EXPECT_NEAR(cross_entropy_with_gradient(logits, labels, -100), found.sum.item<double>(), 1e-6);
+    EXPECT_TRUE(logits.isfinite().all().item<bool>());
   });
 }
 
@@ -74,6 +82,8 @@ TEST(CrossEntropyKernel, NonFiniteValuesPropagate) {
         logits[0][place] = bad;
         const double sum = cross_entropy(logits, at::tensor({3}, at::kLong), -100).sum.item<double>();
         EXPECT_FALSE(std::isfinite(sum)) << bad << " at " << place;
+        EXPECT_FALSE(std::isfinite(cross_entropy_with_gradient(logits, at::tensor({3}, at::kLong), -100)));
+        EXPECT_FALSE(logits.isfinite().all().item<bool>()) << "the gradient of " << bad << " at " << place;
       }
     }
   });

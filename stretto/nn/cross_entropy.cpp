@@ -47,10 +47,9 @@ constexpr int64_t bytes_at_once = int64_t{128} << 20;
 // be waited for. If `differentiated`, the logits are replaced by its gradient.
 Tensor consume(const Tensor& logits, const Tensor& labels, bool differentiated, bool fast) {
   if (fast) {
-    const auto result = kernels::cross_entropy(logits, labels, ignored_label);
-    if (differentiated)
-      kernels::cross_entropy_backward(1, logits, labels, ignored_label, result.normaliser, logits);
-    return result.sum.to(at::kDouble);
+    if (!differentiated) return kernels::cross_entropy(logits, labels, ignored_label).sum.to(at::kDouble);
+    return at::scalar_tensor(kernels::cross_entropy_with_gradient(logits, labels, ignored_label),
+                             at::kDouble);
   }
   const Tensor logs = at::log_softmax(logits.to(kernels::computed_type(logits.scalar_type())), 1);
   const Tensor columns = labels.unsqueeze(1);

@@ -33,10 +33,10 @@ HWY_INLINE Real<T> largest(const T* row, int64_t n) {
   return most;
 }
 
-// log(sum(exp(row - most))). Blocks of a row are summed in fp32 and added up in double, which stays exact for
-// large vocabularies.
+// sum(exp(row - most)); the exponentials are written to `powers` unless it is null. Blocks of a row are
+// summed in fp32 and added up in double, which stays exact for large vocabularies.
 template <class T>
-HWY_INLINE Real<T> log_sum_exp(const T* row, int64_t n, Real<T> most) {
+HWY_INLINE double sum_exp(const T* row, int64_t n, Real<T> most, Real<T>* powers) {
   using R = Real<T>;
   const Lanes<R> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -47,13 +47,14 @@ HWY_INLINE Real<T> log_sum_exp(const T* row, int64_t n, Real<T> most) {
     const int64_t end = begin + part < n ? begin + part : n;
     auto sums = hn::Zero(d);
     for (int64_t i = begin; i < end; i += lanes) {
-      const auto powers = exp(d, hn::Sub(load_some(d, row + i, end - i), shift));
+      const auto power = exp(d, hn::Sub(load_some(d, row + i, end - i), shift));
+      if (powers != nullptr) store_some(d, power, powers + i, end - i);
       const auto there = hn::FirstN(d, static_cast<size_t>(end - i < lanes ? end - i : lanes));
-      sums = hn::Add(sums, hn::IfThenElseZero(there, powers));
+      sums = hn::Add(sums, hn::IfThenElseZero(there, power));
     }
     total += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sums)));
   }
-  return static_cast<R>(std::log(total));
+  return total;
 }
 
 template <class T>
@@ -68,11 +69,35 @@ HWY_INLINE void gradient(const T* row, int64_t n, const Real<T>* normaliser, Rea
   }
 }
 
+template <class T>
+HWY_INLINE void multiply(const Real<T>* row, int64_t n, Real<T> factor, T* out) {
+  const Lanes<Real<T>> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto all = hn::Set(d, factor);
+  for (int64_t i = 0; i < n; i += lanes)
+    store_some(d, hn::Mul(load_some(d, row + i, n - i), all), out + i, n - i);
+}
+
 HWY_INLINE void store_number(float value, float* to) { *to = value; }
 HWY_INLINE void store_number(double value, double* to) { *to = value; }
 HWY_INLINE void store_number(float value, Bf16* to) {
   const Lanes<float> d;
   store_some(d, hn::Set(d, value), to, 1);
+}
+
+// Both passes over one row, while it is in the caches; returns its cross entropy.
+template <class T>
+HWY_INLINE double both_passes(const CrossEntropyCall<T>& call, int64_t i) {
+  using R = Real<T>;
+  const int64_t label = call.labels[i];
+  const T* const row = call.logits + i * call.classes;
+  T* const grad = call.grad_logits + i * call.classes;
+  const R most = largest(row, call.classes), at_label = number(row[label]);
+  const double total = sum_exp(row, call.classes, most, call.powers);
+  const R scale = static_cast<R>(call.grad_sum), factor = static_cast<R>(call.grad_sum / total);
+  multiply(call.powers, call.classes, factor, grad);
+  store_number(call.powers[label] * factor - scale, grad + label);
+  return static_cast<double>(most) - static_cast<double>(at_label) + std::log(total);
 }
 
 template <class T>
@@ -81,14 +106,19 @@ HWY_INLINE void each_row(const CrossEntropyCall<T>& call) {
   double sum = 0;
   for (int64_t i = 0; i < call.rows; ++i) {
     const T* const row = call.logits + i * call.classes;
-    R* const normaliser = call.normaliser + 2 * i;
     const int64_t label = call.labels[i];
     const bool counts = label != call.ignored;
+    if (counts && call.powers != nullptr) {
+      sum += both_passes(call, i);
+      continue;
+    }
     if (call.grad_logits == nullptr) {
+      R* const normaliser = call.normaliser + 2 * i;
       normaliser[0] = normaliser[1] = 0;
       if (!counts) continue;
       normaliser[0] = largest(row, call.classes);
-      normaliser[1] = log_sum_exp(row, call.classes, normaliser[0]);
+      normaliser[1] =
+          static_cast<R>(std::log(sum_exp<T>(row, call.classes, normaliser[0], /*powers=*/nullptr)));
       const double below = static_cast<double>(normaliser[0]) - static_cast<double>(number(row[label]));
       sum += below + static_cast<double>(normaliser[1]);
       continue;
@@ -98,6 +128,7 @@ HWY_INLINE void each_row(const CrossEntropyCall<T>& call) {
       for (int64_t c = 0; c < call.classes; ++c) grad[c] = T{};
       continue;
     }
+    const R* const normaliser = call.normaliser + 2 * i;
     const R scale = static_cast<R>(call.grad_sum);
     const R share = std::exp(number(row[label]) - normaliser[0] - normaliser[1]);
     gradient(row, call.classes, normaliser, scale, grad);

@@ -18,6 +18,7 @@ struct CrossEntropyCall {
   double* sum;      // of all rows; forward
   double grad_sum;  // backward
   T* grad_logits;   // may be the logits; null for the forward pass
+  Real<T>* powers;  // [classes] of scratch if both passes are one, which needs no normaliser; else null
 };
 void cross_entropy_loop(const CrossEntropyCall<float>& call);
 void cross_entropy_loop(const CrossEntropyCall<Bf16>& call);
