@@ -1,0 +1,84 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/optim/optimizers.h"
+#include "stretto/trainer/api/module_fixture.h"
+
+namespace stretto {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+template <int kind>
+struct Wrong : Regression {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    Loss loss = Regression::training_step(batch, context);
+    if (kind == 0) loss.sum = loss.sum.detach();
+    if (kind == 1) loss.sum = loss.sum.expand({3});
+    if (kind == 2) loss.sum = Tensor();
+    if (kind == 3) loss.count = 0;
+    if (kind == 4) loss.count = -1;
+    if (kind == 5) context.log("loss", 1);
+    if (kind == 6) context.log("x", 1, -1);
+    return loss;
+  }
+};
+
+TEST_F(ModuleTest, LossesThatDoNotRequireGradAreRefused) {
+  const auto message = [&](auto module, const char* text) {
+    EXPECT_THAT([&] { fit<decltype(module)>(2); }, ThrowsMessage<Error>(HasSubstr(text)));
+  };
+  message(Wrong<0>(), "training_step returned a loss that does not require grad");
+  message(Wrong<1>(),
+          "training_step returned [3] Double as the loss; expected the sum over the batch, a single element");
+  message(Wrong<2>(), "training_step returned no tensor as the loss");
+  message(Wrong<3>(), "step 1: the losses of the global batch count 0 samples");
+  message(Wrong<4>(), "training_step returned -1 as the loss's count");
+  message(Wrong<5>(), "log(\"loss\"): the Trainer logs this name itself");
+  message(Wrong<6>(), "the weight is -1");
+}
+
+struct Modelless : Module {
+  Loss training_step(const Batch&, StepContext&) override { return {}; }
+};
+struct TwoModels : Regression {
+  TwoModels() { model(std::make_shared<Net>()); }
+};
+struct RowsAlone : Regression {
+  Predictions validation_step(const Batch& batch, StepContext&) override {
+    return at::zeros({batch.count, 1}, at::kDouble);
+  }
+};
+template <int kind>
+struct WrongPlan : Regression {
+  OptimizerPlan configure_optimizers(OptimizerPlan plan) override {
+    if (kind == 0) plan.groups = {{.pattern = "third.*", .frozen = true}};
+    if (kind == 1) plan.groups = {{.pattern = "*"}, {.pattern = "first.*"}};
+    if (kind == 2) plan.groups = {{.pattern = "*", .lr_factor = -1}};
+    if (kind == 3) plan.groups = {{.pattern = "*", .frozen = true}};
+    if (kind == 4) plan.optimizer = nullptr;
+    return plan;
+  }
+};
+
+TEST_F(ModuleTest, ModulesThatCannotBeTrainedAreRefused) {
+  const auto message = [&](auto fitting, const char* text) {
+    EXPECT_THAT(fitting, ThrowsMessage<ConfigError>(HasSubstr(text)));
+  };
+  message([&] { fit<Modelless>(1); }, "the module has no model: register it in the constructor");
+  message([&] { fit<TwoModels>(1); }, "model() was called twice");
+  message([&] { fit<WrongPlan<0>>(1); }, "no trainable parameter matches \"third.*\"");
+  message([&] { fit<WrongPlan<0>>(1); }, "named first.weight, first.bias, second.weight, second.bias");
+  message([&] { fit<WrongPlan<1>>(1); }, "matches \"first.*\", or all matches belong to an earlier group");
+  message([&] { fit<WrongPlan<2>>(1); }, "the lr_factor of \"*\" is -1");
+  message([&] { fit<WrongPlan<3>>(1); }, "all of them are frozen");
+  message([&] { fit<WrongPlan<4>>(1); }, "a plan without an optimizer");
+  recipe_.evaluate.every = "epoch";
+  const Plane validation(7);
+  message([&] { fit<RowsAlone>(1, 40, &validation); }, "override metrics()");
+}
+
+}  // namespace
+}  // namespace stretto
