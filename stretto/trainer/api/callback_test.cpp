@@ -4,13 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
-#include "stretto/base/files.h"
-#include "stretto/base/strings.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
 #include "stretto/trainer/api/callbacks/weight_histograms.h"
 #include "stretto/trainer/api/trainer.h"
+#include "stretto/trainer/records/records_fixture.h"
 
 namespace stretto {
 namespace {
@@ -100,10 +99,8 @@ class CallbackTest : public ::testing::Test {
   }
   std::vector<std::string> logged_steps() const {
     std::vector<std::string> steps;
-    const std::string text = read_file(recipe_.output / "metrics.jsonl");
-    for (const auto line : split(text, '\n')) {
-      const auto record = nlohmann::json::parse(line, nullptr, false);
-      if (record.is_object() && record.contains("lr")) steps.push_back(record.at("step").dump());
+    for (const auto& record : trainer::records_of(recipe_.output)) {
+      if (record.contains("lr")) steps.push_back(record.at("step").dump());
     }
     return steps;
   }

@@ -4,13 +4,12 @@
 
 #include <gtest/gtest.h>
 
-#include "stretto/base/files.h"
-#include "stretto/base/strings.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
 #include "stretto/optim_config/optimizers.h"
 #include "stretto/trainer/api/trainer.h"
+#include "stretto/trainer/records/records_fixture.h"
 
 // The fixture of tests of the interface of modules: runs of a small regression, whose module has a training
 // step only.
@@ -72,14 +71,7 @@ class ModuleTest : public ::testing::Test {
     });
     return result;
   }
-  std::vector<nlohmann::json> records() const {
-    std::vector<nlohmann::json> records;
-    const std::string text = read_file(recipe_.output / "metrics.jsonl");
-    for (const auto line : split(text, '\n')) {
-      if (!line.empty()) records.push_back(nlohmann::json::parse(line));
-    }
-    return records;
-  }
+  std::vector<nlohmann::json> records() const { return trainer::records_of(recipe_.output); }
 
   TempFolder folder_;
   Recipe recipe_;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
 #include "stretto/tensor/tensor_source.h"
 #include "stretto/trainer/api/module_fixture.h"
 

@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
-#include "stretto/base/files.h"
-#include "stretto/base/strings.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/config/recipe.h"
@@ -15,6 +13,7 @@
 #include "stretto/optim_config/optimizers.h"
 #include "stretto/optim_config/schedules.h"
 #include "stretto/trainer/api/trainer.h"
+#include "stretto/trainer/records/records_fixture.h"
 
 // Tests the section parameters and optimizer.scale_lr, clipping by value, and warm-up in samples.
 namespace stretto::trainer {
@@ -98,10 +97,7 @@ class RulesTest : public ::testing::Test {
   }
   std::vector<double> logged(const char* name) const {
     std::vector<double> values;
-    const std::string text = read_file(recipe_.output / "metrics.jsonl");
-    for (const auto line : split(text, '\n')) {
-      if (!line.empty()) values.push_back(nlohmann::json::parse(line).at(name));
-    }
+    for (const auto& record : records_of(recipe_.output)) values.push_back(record.at(name));
     return values;
   }
   std::map<std::string, parallel::NamedParameter> grouped() const {

@@ -2,8 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
-#include "stretto/base/files.h"
-#include "stretto/base/strings.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/config/recipe.h"
@@ -12,6 +10,7 @@
 #include "stretto/nn/sharded.h"
 #include "stretto/optim_config/optimizers.h"
 #include "stretto/trainer/api/trainer.h"
+#include "stretto/trainer/records/records_fixture.h"
 
 // The exponential moving average of the weights: section ema of the recipe.
 namespace stretto::trainer {
@@ -109,10 +108,7 @@ class AverageTest : public ::testing::Test {
   }
   std::vector<nlohmann::json> logged(const char* name) const {
     std::vector<nlohmann::json> values;
-    const std::string text = read_file(recipe_.output / "metrics.jsonl");
-    for (const auto line : split(text, '\n')) {
-      if (line.empty()) continue;
-      const auto record = nlohmann::json::parse(line);
+    for (const auto& record : records_of(recipe_.output)) {
       if (record.contains(name)) values.push_back(record.at(name));
     }
     return values;

@@ -8,7 +8,6 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
-#include "stretto/base/strings.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
@@ -17,6 +16,7 @@
 #include "stretto/tensor/safetensors.h"
 #include "stretto/trainer/api/manual_optimization.h"
 #include "stretto/trainer/api/trainer.h"
+#include "stretto/trainer/records/records_fixture.h"
 #include "stretto/trainer/records/summary.h"
 
 namespace stretto::trainer {
@@ -240,16 +240,11 @@ TEST_F(Fp16Test, AResumedRunHasTheSameScalesAndLosses) {
 TEST_F(Fp16Test, RecordsAndTheSummaryCountSkippedSteps) {
   const Reports reports = fit<OwnRegression>(1, "run");
   std::vector<double> scales;
-  nlohmann::json last;
-  const std::string text = read_file(recipe_.output / "metrics.jsonl");
-  for (const auto line : split(text, '\n')) {
-    if (line.empty()) continue;
-    last = nlohmann::json::parse(line);
-    scales.push_back(last.at("loss_scale"));
-  }
+  const auto records = records_of(recipe_.output);
+  for (const auto& record : records) scales.push_back(record.at("loss_scale"));
   EXPECT_EQ(scales, reports.scales());
   const auto skipped = std::ssize(reports.skipped());
-  EXPECT_EQ(last.at("skipped_steps"), skipped);
+  EXPECT_EQ(records.back().at("skipped_steps"), skipped);
   EXPECT_EQ(nlohmann::json::parse(read_file(recipe_.output / "summary.json")).at("skipped_steps"), skipped);
 }
 

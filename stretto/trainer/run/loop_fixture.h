@@ -14,6 +14,7 @@
 #include "stretto/optim_config/optimizers.h"
 #include "stretto/optim_config/schedules.h"
 #include "stretto/trainer/api/trainer.h"
+#include "stretto/trainer/records/records_fixture.h"
 #include "stretto/trainer/records/summary.h"
 
 // The fixture of tests of the loop: runs of a small regression.
@@ -86,14 +87,7 @@ class LoopTest : public ::testing::Test {
     comm::run_rank_threads(ranks, options, run_rank, backend_);
     return result;
   }
-  std::vector<nlohmann::json> records() const {
-    std::vector<nlohmann::json> records;
-    const std::string text = read_file(recipe_.output / "metrics.jsonl");
-    for (const auto line : split(text, '\n')) {
-      if (!line.empty()) records.push_back(nlohmann::json::parse(line));
-    }
-    return records;
-  }
+  std::vector<nlohmann::json> records() const { return records_of(recipe_.output); }
   // The steps of records with `key`.
   std::vector<int64_t> steps_with(const char* key) const {
     std::vector<int64_t> steps;
