@@ -59,4 +59,14 @@ inline void expect_golden_gradients(const torch::nn::Module& model, const NamedT
   EXPECT_GT(compared, 20);
 }
 
+// Runs backward, and compares logits, the sum of losses and the gradients of all parameters with those in a
+// golden file.
+inline void expect_golden_pass(const torch::nn::Module& model, const Tensor& logits, const Tensor& loss_sum,
+                               const NamedTensors& golden, const std::string& precision, double tolerance) {
+  EXPECT_LT(relative_difference(logits.detach(), golden.at(precision + ".logits")), tolerance);
+  EXPECT_LT(relative_difference(loss_sum.detach(), golden.at(precision + ".loss_sum")), tolerance);
+  loss_sum.backward();
+  expect_golden_gradients(model, golden, precision, tolerance);
+}
+
 }  // namespace stretto

@@ -8,6 +8,7 @@
 #include "stretto/base/error.h"
 #include "stretto/kernels/dropout.h"
 #include "stretto/nn/layers.h"
+#include "stretto/nn/packed_fixture.h"
 #include "stretto/nn/row_observer.h"
 
 namespace stretto::nn {
@@ -16,23 +17,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
-
-Batch packed(const std::vector<int64_t>& lengths) {
-  Batch batch;
-  std::vector<int64_t> bounds = {0}, positions, samples;
-  for (size_t i = 0; i < lengths.size(); ++i) {
-    bounds.push_back(bounds.back() + lengths[i]);
-    for (int64_t position = 0; position < lengths[i]; ++position) {
-      positions.push_back(position);
-      samples.push_back(static_cast<int64_t>(i));
-    }
-  }
-  batch.tensors = {{"cu_seqlens", at::tensor(bounds)},
-                   {"position_ids", at::tensor(positions)},
-                   {"samples", at::tensor(samples)}};
-  batch.count = std::ssize(lengths);
-  return batch;
-}
 
 Tensor random(at::IntArrayRef sizes, bool trained = true) {
   return at::randn(sizes, at::kDouble).requires_grad_(trained);
@@ -49,7 +33,7 @@ class Mlp : public ::testing::TestWithParam<MlpCase> {};
 TEST_P(Mlp, EqualsReferenceForwardAndBackward) {
   const MlpCase& wanted = GetParam();
   at::manual_seed(1);
-  const PackedLayout layout(packed({3, 1, 4}));
+  const PackedLayout layout(packed_batch_of({3, 1, 4}));
   const Tensor x = random({8, 6}, wanted.x_trained);
   const Affine in = {random({10, 6}, wanted.weights_trained), wanted.in_bias ? random({10}) : Tensor()};
   const Affine out = {random({6, 10}, wanted.weights_trained), wanted.out_bias ? random({6}) : Tensor()};

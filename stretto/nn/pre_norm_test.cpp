@@ -4,28 +4,13 @@
 
 #include "stretto/nn/functional.h"
 #include "stretto/nn/layers.h"
+#include "stretto/nn/packed_fixture.h"
 #include "stretto/nn/rotary.h"
 
 // Tests the functions of pre-norm layers: stretto's kernels and ATen's operators give equal results and
 // gradients, which also equal the composition of simpler functions.
 namespace stretto::nn {
 namespace {
-
-Batch packed_batch_of(const std::vector<int64_t>& lengths) {
-  Batch batch;
-  std::vector<int64_t> bounds = {0}, positions, samples;
-  for (size_t i = 0; i < lengths.size(); ++i) {
-    bounds.push_back(bounds.back() + lengths[i]);
-    for (int64_t position = 0; position < lengths[i]; ++position) {
-      positions.push_back(position);
-      samples.push_back(static_cast<int64_t>(i));
-    }
-  }
-  batch.tensors = {{"cu_seqlens", at::tensor(bounds)},
-                   {"position_ids", at::tensor(positions)},
-                   {"samples", at::tensor(samples)}};
-  return batch;
-}
 
 Tensor leaf_of(at::IntArrayRef sizes) { return at::randn(sizes, at::kDouble).requires_grad_(); }
 
