@@ -56,7 +56,7 @@ class Source {
   std::string failure_;
 };
 
-// A file that is written in chunks; after a failure the rest is dropped, so that the sender need not be told.
+// A file that is written in chunks; after a failure the rest is dropped, so that the sender can continue.
 class Target {
  public:
   explicit Target(const std::filesystem::path& path) {

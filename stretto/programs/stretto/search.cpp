@@ -62,7 +62,7 @@ bool sets_itself(std::string_view name) {
   return name == "output" || name == "resume" || name == "training.steps_this_run";
 }
 
-// A member of a search's identity in search.json, as its user knows it.
+// How messages name a member of a search's identity in search.json.
 std::string argument_of(const std::string& member) {
   static const std::map<std::string, std::string> arguments = {
       {"recipe", "the recipe"},        {"settings", "the list of settings"},
