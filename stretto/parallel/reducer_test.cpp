@@ -10,48 +10,18 @@
 
 #include "stretto/base/error.h"
 #include "stretto/comm/rank_threads.h"
-#include "stretto/nn/activation_checkpoint.h"
-#include "stretto/nn/layers.h"
+#include "stretto/parallel/tied_net_fixture.h"
 
 namespace stretto::parallel {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Pair;
-
-// A block used twice (tied weights), one used once, one that is never used, one frozen.
-struct Net : torch::nn::Module {
-  Net() {
-    const auto linear = [&](const char* name) {
-      auto layer = register_module(name, std::make_shared<nn::Linear>(5, 5));
-      at::Generator random = at::detail::createCPUGenerator(std::hash<std::string>()(name));
-      at::NoGradGuard no_grad;
-      layer->weight.normal_(0, 0.5, random);
-      layer->bias.normal_(0, 0.5, random);
-      return layer;
-    };
-    tied = linear("tied");
-    once = linear("once");
-    unused = linear("unused");
-    frozen = linear("frozen");
-    frozen->weight.requires_grad_(false);
-    frozen->bias.requires_grad_(false);
-  }
-  Tensor forward(const Tensor& x, bool checkpointed = false) {
-    const auto block = [this](const nn::Carry& carry) { return at::tanh(tied->forward(carry[0])); };
-    const std::vector<Tensor> parameters = {tied->weight, tied->bias};
-    Tensor y = checkpointed ? nn::activation_checkpoint(block, {x}, parameters) : block({x});
-    y = frozen->forward(once->forward(y));
-    return (checkpointed ? nn::activation_checkpoint(block, {y}, parameters) : block({y})).square().sum();
-  }
-  std::shared_ptr<nn::Linear> tied, once, unused, frozen;
-};
 
 Tensor inputs() { return at::arange(40, at::kDouble).view({8, 5}) / 40; }
 
 // The gradient buffer of one rank with the whole batch, by plain autograd.
 Tensor expected_gradients() {
-  Net net;
+  TiedNet net;
   net.to(at::kDouble);
   Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64});
   net.forward(inputs()).backward();
@@ -72,7 +42,7 @@ TEST_P(Reduction, EqualsOneRankWithTheWholeBatch) {
   const Setting setting = GetParam();
   const Tensor expected = expected_gradients();
   const auto rank = [&](Group& group) {
-    Net net;
+    TiedNet net;
     net.to(at::kDouble);
     Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64});
     Reducer reducer(arena, group, {.bucket_bytes = setting.bucket_bytes});
@@ -194,7 +164,7 @@ TEST(Reducer, ARankThatTouchesNoRowTakesPart) {
 TEST(Reducer, ARankWithoutSamplesTakesPart) {
   const Tensor expected = expected_gradients();
   comm::run_rank_threads(2, [&](Group& group) {
-    Net net;
+    TiedNet net;
     net.to(at::kDouble);
     Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64});
     Reducer reducer(arena, group, {.bucket_bytes = 64});
@@ -208,7 +178,7 @@ TEST(Reducer, ARankWithoutSamplesTakesPart) {
 
 TEST(Reducer, BackwardAroundTheEngineIsRefused) {
   comm::run_rank_threads(1, [&](Group& group) {
-    Net net;
+    TiedNet net;
     net.to(at::kDouble);
     Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64});
     Reducer reducer(arena, group, {.bucket_bytes = 1e6});
@@ -223,7 +193,7 @@ TEST(Reducer, BackwardAroundTheEngineIsRefused) {
 
 TEST(Reducer, UndeclaredCheckpointParametersAreRefusedByName) {
   comm::run_rank_threads(1, [&](Group& group) {
-    Net net;
+    TiedNet net;
     net.to(at::kDouble);
     Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64});
     Reducer reducer(arena, group, {.bucket_bytes = 1e6});
@@ -239,7 +209,7 @@ TEST(Reducer, UndeclaredCheckpointParametersAreRefusedByName) {
 
 TEST(Reducer, NonFiniteGradientsAreNamed) {
   comm::run_rank_threads(1, [&](Group& group) {
-    Net net;
+    TiedNet net;
     Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp32});
     Reducer reducer(arena, group, {.bucket_bytes = 1e6});
     EXPECT_EQ(reducer.first_nonfinite(), -1);
@@ -249,63 +219,9 @@ TEST(Reducer, NonFiniteGradientsAreNamed) {
   });
 }
 
-TEST(Arena, UnitsDecayAndFrozenParameters) {
-  Net net;
-  const ModuleTensors tensors = collect_tensors(net);
-  EXPECT_EQ(tensors.trainable.size(), 6u);
-  EXPECT_EQ(tensors.frozen.size(), 2u);
-  Arena arena(tensors.trainable, {.precision = Precision::bf16});
-  EXPECT_EQ(net.once->weight.scalar_type(), at::kBFloat16);
-  EXPECT_EQ(net.once->weight.grad().scalar_type(), at::kFloat);
-  EXPECT_EQ(arena.trainable_elements(), 3 * 30);
-  const auto pieces = arena.owned_pieces();
-  ASSERT_EQ(pieces.size(), 6u);  // weight (with weight decay) and bias (without) alternate
-  EXPECT_TRUE(pieces[0].weight_decay);
-  EXPECT_FALSE(pieces[1].weight_decay);
-}
-
-TEST(Arena, ReplacedTensorsAreRefusedByName) {
-  Net net;
-  Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp32});
-  arena.verify();
-  net.once->weight.mutable_grad() = Tensor();
-  try {
-    arena.verify();
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("the gradient of once.weight was replaced or dropped"));
-  }
-  Net other;
-  Arena second(collect_tensors(other).trainable, {.precision = Precision::fp32});
-  other.to(at::kDouble);
-  try {
-    second.verify();
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("parameter tied.weight was replaced"));
-  }
-}
-
-TEST(Arena, DroppedGradientsAreBoundAgainAsZeros) {
-  Net net;
-  Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp32});
-  arena.buffers().grad.fill_(1);
-  EXPECT_EQ(arena.rebind_dropped_gradients(), 0u);
-  net.once->weight.mutable_grad() = Tensor();
-  EXPECT_EQ(arena.rebind_dropped_gradients(), 1u);
-  arena.verify();
-  EXPECT_EQ(net.once->weight.grad().abs().max().item<float>(), 0);
-  EXPECT_EQ(net.once->bias.grad().min().item<float>(), 1);
-  net.zero_grad();
-  EXPECT_EQ(arena.rebind_dropped_gradients(), 6u);
-  EXPECT_EQ(net.once->bias.grad().max().item<float>(), 0);
-  net.once->weight.mutable_grad() = at::zeros({5, 5});
-  EXPECT_THROW(arena.rebind_dropped_gradients(), Error);
-}
-
 TEST(Reducer, CountsUsesAndNamesForeignLeaves) {
   comm::run_rank_threads(1, [&](Group& group) {
-    Net net;
+    TiedNet net;
     net.to(at::kDouble);
     Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64});
     Reducer reducer(arena, group, {.bucket_bytes = 1e6});
@@ -320,43 +236,6 @@ TEST(Reducer, CountsUsesAndNamesForeignLeaves) {
   });
 }
 
-TEST(Arena, ShardsContainAllElementsAndCutTensorsWhereAllowed) {
-  for (const auto placement : {optim::Placement::flat, optim::Placement::whole_tensor}) {
-    std::vector<std::pair<std::string, int64_t>> owned;  // name, elements, of all shards
-    for (int shard = 0; shard < 3; ++shard) {
-      Net net;
-      Arena arena(
-          collect_tensors(net).trainable,
-          {.precision = Precision::bf16,
-           .optimizer = Held::sharded,
-           .shards = 3,
-           .shard = shard,
-           .placement = placement,
-           .copies_of_whole = {.holders = {.set = 1, .ranks = 6}, .shard_holders = {.set = 2, .ranks = 2}}});
-      EXPECT_TRUE(arena.master_is_sharded());
-      EXPECT_EQ(arena.buffers().master.numel(), arena.owned().size());
-      EXPECT_EQ(arena.owned_buffers().grad.numel(), arena.owned().size());
-      for (const auto& piece : arena.owned_pieces()) {
-        EXPECT_EQ(piece.holders.set, 2u);
-        if (!owned.empty() && owned.back().first == piece.name) {
-          EXPECT_EQ(placement, optim::Placement::flat);
-          EXPECT_EQ(piece.first, owned.back().second);
-          owned.back().second += piece.end - piece.begin;
-        } else {
-          EXPECT_EQ(piece.first, 0);
-          owned.emplace_back(piece.name, piece.end - piece.begin);
-        }
-      }
-      if (placement == optim::Placement::flat) {
-        EXPECT_EQ(arena.owned().size() * 3, arena.elements());
-      }
-    }
-    EXPECT_THAT(owned, ::testing::ElementsAre(Pair("tied.weight", 25), Pair("tied.bias", 5),
-                                              Pair("once.weight", 25), Pair("once.bias", 5),
-                                              Pair("unused.weight", 25), Pair("unused.bias", 5)));
-  }
-}
-
 TEST(Reducer, StaysUsableAfterABackwardThatThrows) {
   struct Throws : torch::autograd::Function<Throws> {
     static Tensor forward(torch::autograd::AutogradContext*, const Tensor& x) { return x.clone(); }
@@ -367,7 +246,7 @@ TEST(Reducer, StaysUsableAfterABackwardThatThrows) {
   };
   const Tensor expected = expected_gradients();
   comm::run_rank_threads(2, [&](Group& group) {
-    Net net;
+    TiedNet net;
     net.to(at::kDouble);
     Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64});
     Reducer reducer(arena, group, {.bucket_bytes = 64});
@@ -384,19 +263,6 @@ TEST(Reducer, StaysUsableAfterABackwardThatThrows) {
     reducer.finish();
     EXPECT_LT((arena.buffers().grad - expected).abs().max().item<double>(), 1e-12);
   });
-}
-
-TEST(CollectTensors, RefusesWhatCannotBeTrained) {
-  struct Complex : torch::nn::Module {
-    Complex() { register_parameter("z", at::zeros({2}, at::kComplexFloat)); }
-  };
-  Complex complex;
-  EXPECT_THROW(collect_tensors(complex), ConfigError);
-  struct Frozen : torch::nn::Module {
-    Frozen() { register_parameter("w", at::zeros({2}), /*requires_grad=*/false); }
-  };
-  Frozen frozen;
-  EXPECT_THROW(Arena(collect_tensors(frozen).trainable, {}), ConfigError);
 }
 
 }  // namespace
