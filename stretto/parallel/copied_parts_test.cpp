@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <mutex>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,6 +13,7 @@
 #include "stretto/optim/optimizers.h"
 #include "stretto/parallel/engine.h"
 #include "stretto/parallel/mesh_fixture.h"
+#include "stretto/parallel/written_elements_fixture.h"
 
 // Engines of modules of whose parts several ranks have copies.
 namespace stretto::parallel {
@@ -131,23 +130,15 @@ TEST(CopiedParts, TrainLikeOneRank) {
 // The pieces of which a rank is the first holder are written; those of all ranks are every element once.
 TEST(CopiedParts, HaveOneWriter) {
   for (const GroupedJob& job : jobs) {
-    std::map<std::string, int64_t> elements, expected;
-    std::mutex mutex;
+    WrittenElements elements;
     comm::run_rank_threads(job.shape.ranks(), [&](Group& world) {
       const Mesh mesh(world, job.shape);
       GroupedNet net({&mesh.group(Axis::tp), job.sequence}, job.key_heads);
       Engine engine(net, mesh, {.strategy = job.strategy, .average = AverageOptions{}}, optim::adamw({}));
-      State state;
-      engine.add_state(state);
-      const std::scoped_lock lock(mutex);
-      for (const Entry& entry : state.tensors) {
-        expected[entry.name] = count_elements(entry.shape);
-        for (const Piece& piece : entry.pieces)
-          elements[entry.name] += entry.holders.me == 0 ? piece.data.numel() : 0;
-      }
+      elements.add(engine);
     });
-    EXPECT_EQ(elements, expected) << job.strategy << " on " << job.shape.text();
-    EXPECT_EQ(expected.at("optimizer.exp_avg.key.weight"), 18 * job.key_heads);
+    EXPECT_EQ(elements.written, elements.whole) << job.strategy << " on " << job.shape.text();
+    EXPECT_EQ(elements.whole.at("optimizer.exp_avg.key.weight"), 18 * job.key_heads);
   }
 }
 

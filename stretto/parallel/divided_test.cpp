@@ -1,5 +1,4 @@
 #include <array>
-#include <mutex>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,6 +12,7 @@
 #include "stretto/optim/tensor_parts.h"
 #include "stretto/parallel/engine.h"
 #include "stretto/parallel/mesh_fixture.h"
+#include "stretto/parallel/written_elements_fixture.h"
 #include "stretto/tensor/region_fixture.h"
 
 // Engines of modules whose layers are divided among ranks (tensor parallelism).
@@ -187,25 +187,17 @@ TEST(DividedEngine, Bf16AndAveragedWeightsTrainLikeOneRank) {
 TEST(DividedEngine, EachElementOfTheStateHasOneWriter) {
   for (const DividedJob& job : divided_jobs) {
     for (const bool factored : {false, true}) {
-      std::map<std::string, int64_t> elements, expected;
-      std::mutex mutex;
+      WrittenElements elements;
       comm::run_rank_threads(job.shape.ranks(), [&](Group& world) {
         const Mesh mesh(world, job.shape);
         DividedNet net({&mesh.group(Axis::tp)});
         Engine engine(net, mesh,
                       {.strategy = job.strategy, .shared_parameters = false, .average = AverageOptions{}},
                       factored ? optim::adafactor({}) : optim::adamw({}), values_of(net).get());
-        State state;
-        engine.add_state(state);
-        const std::scoped_lock lock(mutex);
-        for (const Entry& entry : state.tensors) {
-          expected[entry.name] = count_elements(entry.shape);
-          for (const Piece& piece : entry.pieces)
-            elements[entry.name] += entry.holders.me == 0 ? piece.data.numel() : 0;
-        }
+        elements.add(engine);
       });
-      EXPECT_EQ(elements, expected) << job.strategy << " on " << job.shape.text();
-      EXPECT_EQ(expected.at(factored ? "optimizer.row_var.up.weight" : "optimizer.exp_avg.up.weight"),
+      EXPECT_EQ(elements.written, elements.whole) << job.strategy << " on " << job.shape.text();
+      EXPECT_EQ(elements.whole.at(factored ? "optimizer.row_var.up.weight" : "optimizer.exp_avg.up.weight"),
                 factored ? 9 : 54);
     }
   }
