@@ -1,7 +1,8 @@
 // The same network in a program with its own loop. docs/guide/parallel.md explains it.
 //
-//   lite_divided TP EPOCHS [FOLDER]     trains to EPOCHS epochs with each layer on TP ranks, from the newest
-//                                       checkpoint in FOLDER if there is one
+//   lite_divided TP EPOCHS [FOLDER [rows]]   trains to EPOCHS epochs with each layer on TP ranks, from the
+//                                            newest checkpoint in FOLDER if there is one; "rows": with
+//                                            sequence parallelism
 #include "net.h"
 
 #include <torch/data.h>
@@ -19,14 +20,15 @@ struct Sequences : torch::data::datasets::Dataset<Sequences> {
 }  // namespace
 
 int main(int argc, char** argv) {
-  stretto::Lite lite({.tp = argc > 1 ? std::stoi(argv[1]) : 1});
+  const bool divides_rows = argc > 4 && std::string(argv[4]) == "rows";
+  stretto::Lite lite({.tp = argc > 1 ? std::stoi(argv[1]) : 1, .sequence_parallel = divides_rows});
   const int epochs = argc > 2 ? std::stoi(argv[2]) : 3;
   torch::manual_seed(1);
-  const auto net = std::make_shared<Net>(stretto::nn::TensorParallel{&lite.tensor_parallel().group()});
+  const auto net = std::make_shared<Net>(stretto::nn::TensorParallel::of(lite.tensor_parallel()));
   stretto::nn::fill_parameters(*net, *stretto::nn::initial_values(*net, /*seed=*/1, {.std = 0.1}));
   auto loader = lite.make_data_loader(Sequences().map(torch::data::transforms::Stack<>()),
                                       torch::data::DataLoaderOptions(20));
-  auto [model, optimizer] = lite.setup(net, stretto::optim::adamw({.lr = 5e-3}));
+  auto [model, optimizer] = lite.setup(net, stretto::optim::adamw({.lr = 1e-3}));
 
   int first = 1;
   if (argc > 3) {

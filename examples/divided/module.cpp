@@ -1,6 +1,6 @@
 // A Module whose layers are divided among ranks. docs/guide/parallel.md explains it.
 //
-//   module_divided module.yaml -N 2 --tp 2 [SECTION.KEY=VALUE ...]
+//   module_divided module.yaml -N 2 --tp 2 [--sequence-parallel] [SECTION.KEY=VALUE ...]
 #include "net.h"
 
 namespace {
@@ -29,11 +29,11 @@ class SequenceTask : public stretto::Module {
   }
 
   stretto::Loss training_step(const stretto::Batch& batch, stretto::StepContext& context) override {
-    const Tensor states = net_->states(batch.at("ids"));
+    const Tensor x = net_->embed(batch.at("ids")), states = net_->states(x);
     // Each rank counts its columns.
     const Tensor active = context.tensor_parallel().all_reduce(states.gt(0).sum());
-    context.log("active", active.item<double>() / static_cast<double>(batch.count * inner));
-    return nn::cross_entropy(net_->down->forward(states), batch.at("labels"));
+    context.log("active", active.item<double>() / static_cast<double>(batch.count * length * inner));
+    return nn::cross_entropy(net_->classify(x + net_->down->forward(states)), batch.at("labels"));
   }
 
   stretto::Predictions validation_step(const stretto::Batch& batch, stretto::StepContext&) override {
@@ -53,7 +53,7 @@ class SequenceTask : public stretto::Module {
 
 int main(int argc, char** argv) {
   return stretto::run_program(argc, argv, [](const stretto::Run& run) {
-    const nn::TensorParallel ranks = {&run.mesh.tensor_parallel().group()};
+    const auto ranks = nn::TensorParallel::of(run.mesh.tensor_parallel());
     SequenceTask task(ranks, static_cast<uint64_t>(run.recipe.training.seed));
     const Sequences train(0, 400), validation(400, 100);
     return stretto::Trainer(run.recipe, run.mesh, run.device).fit(task, train, &validation);

@@ -85,7 +85,7 @@ class NeuronLTModule : public stretto::Module {
                                                                 const ModelFn& model_fn,
                                                                 const nlohmann::json& model_args,
                                                                 const stretto::Run& run) {
-    auto net = model(model_fn(model_args, {&run.mesh.group(stretto::Axis::tp), config.sequence_parallel}));
+    auto net = model(model_fn(model_args, stretto::nn::TensorParallel::of(run.mesh.tensor_parallel())));
     parameters_from(stretto::initial_values(*net, static_cast<uint64_t>(run.recipe.training.seed)));
     return net;
   }

@@ -74,8 +74,11 @@ Tensor AxisRanks::broadcast(const Tensor& tensor, int source) const {
   return result;
 }
 
-Mesh::Mesh(Group& world, const MeshShape& shape, const BatchPlan& batch)
-    : world_(world), shape_(shape), batch_(std::make_shared<const BatchPlan>(batch)) {
+Mesh::Mesh(Group& world, const MeshShape& shape, const BatchPlan& batch, bool divides_rows)
+    : world_(world),
+      shape_(shape),
+      batch_(std::make_shared<const BatchPlan>(batch)),
+      divides_rows_(divides_rows && shape.tp > 1) {
   require_ranks(shape, world.size());
   const std::vector<int> row = ranks_by_host(world.all_gather_bytes(world.host()));
   for (const Set& set : sets) {
@@ -96,7 +99,7 @@ Mesh::Mesh(Group& world, const MeshShape& shape, const BatchPlan& batch)
   }
 }
 
-Mesh::Mesh(Group& world, const MeshShape& shape) : Mesh(world, shape, BatchPlan()) {}
+Mesh::Mesh(Group& world, const MeshShape& shape) : Mesh(world, shape, BatchPlan(), false) {}
 
 Group& Mesh::group(Axes axes) const {
   const auto found = std::ranges::find(groups_, axes, &Named::axes);
@@ -107,8 +110,9 @@ Group& Mesh::group(Axes axes) const {
 }
 
 std::string Mesh::describe() const {
-  return fmt::format("dp {} x tp {}: each layer is divided among {} ranks, which communicate by {}",
-                     size(Axes::data), size(Axis::tp), size(Axis::tp), group(Axis::tp).transport());
+  return fmt::format("dp {} x tp {}: each layer is divided among {} ranks, which communicate by {}{}",
+                     size(Axes::data), size(Axis::tp), size(Axis::tp), group(Axis::tp).transport(),
+                     divides_rows_ ? "; rows between layers are divided, too" : "");
 }
 
 double Mesh::seconds_inside() const {

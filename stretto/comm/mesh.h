@@ -17,10 +17,14 @@ struct BatchPlan;
 class AxisRanks {
  public:
   // `why_not`: the message with which collectives are refused; "": they can be called.
-  explicit AxisRanks(Group& group, std::string why_not = "") : group_(&group), why_not_(std::move(why_not)) {}
+  explicit AxisRanks(Group& group, std::string why_not = "", bool divides_rows = false)
+      : group_(&group), why_not_(std::move(why_not)), divides_rows_(divides_rows) {}
 
   int rank() const { return group_->rank(); }
   int size() const { return group_->size(); }
+  // Whether these ranks, among which layers are divided, also divide the rows of tensors between them
+  // (sequence parallelism).
+  bool divides_rows() const { return divides_rows_; }
 
   // For all other collectives. Throws ConfigError if collectives are refused here.
   Group& group() const;
@@ -35,6 +39,7 @@ class AxisRanks {
  private:
   Group* group_;
   std::string why_not_;
+  bool divides_rows_;
 };
 
 // The ranks of a job, arranged along axes (base/mesh_axis.h). A rank has a position on each axis and, for a
@@ -52,8 +57,9 @@ class Mesh {
  public:
   // Every rank of `world` must construct it, with the same arguments. All groups are created here, in one
   // order. Collective. Throws ConfigError, with the equation, if the sizes are not positive or their product
-  // is not world.size(). REQUIRES: `world` outlives the mesh; `batch` is of the same topology as `shape`.
-  Mesh(Group& world, const MeshShape& shape, const BatchPlan& batch);
+  // is not world.size(). `divides_rows`: see AxisRanks. REQUIRES: `world` outlives the mesh; `batch` is of
+  // the same topology as `shape`.
+  Mesh(Group& world, const MeshShape& shape, const BatchPlan& batch, bool divides_rows);
   Mesh(Group& world, const MeshShape& shape);  // without batches
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
@@ -75,7 +81,7 @@ class Mesh {
   // The ranks that train on different samples, and those among which layers are divided, for a program's own
   // collectives.
   AxisRanks data_parallel() const { return AxisRanks(group(Axes::data)); }
-  AxisRanks tensor_parallel() const { return AxisRanks(group(Axis::tp)); }
+  AxisRanks tensor_parallel() const { return AxisRanks(group(Axis::tp), "", divides_rows_); }
 
   // How layers are divided among ranks, for logs: "dp 2 x tp 2: each layer is divided among 2 ranks, ...".
   std::string describe() const;
@@ -92,6 +98,7 @@ class Mesh {
   Group& world_;
   MeshShape shape_;
   std::shared_ptr<const BatchPlan> batch_;
+  bool divides_rows_;
   std::vector<std::unique_ptr<Group>> owned_;
   std::vector<Named> groups_;
 };

@@ -44,15 +44,19 @@ MeshShape shape_of(const lite::Settings& settings, Group& world) {
   return topology.shape;
 }
 
-// Throws ConfigError for a model to train that LiteOptions::tp cannot divide.
-void check_division(const torch::nn::Module& module, const parallel::ModuleTensors& tensors, int tp,
-                    bool has_torch_optimizer) {
-  if (tp == 1 || tensors.trainable.empty()) return;
+// Throws ConfigError for a model to train that the options cannot divide.
+void check_division(const torch::nn::Module& module, const parallel::ModuleTensors& tensors,
+                    const lite::Settings& settings, bool has_torch_optimizer) {
+  if (settings.tp == 1 || tensors.trainable.empty()) return;
   const auto is_cut = [](const auto& parameter) { return !parameter.layout.cuts.empty(); };
   if (std::ranges::none_of(tensors.trainable, is_cut)) {
     throw ConfigError(
-        "setup: no parameter of the model is divided among the {} ranks of Lite's tp; use nn::ColumnLinear, nn::RowLinear and nn::VocabularyEmbedding with tensor_parallel().group(), or leave tp at 1",
-        tp);
+        "setup: no parameter of the model is divided among the {} ranks of Lite's tp; use nn::ColumnLinear, nn::RowLinear and nn::VocabularyEmbedding with nn::TensorParallel::of(lite.tensor_parallel()), or leave tp at 1",
+        settings.tp);
+  }
+  if (settings.sequence_parallel && !nn::divides_rows(module)) {
+    throw ConfigError(
+        "setup: no layer of the model divides rows, which LiteOptions::sequence_parallel requests; pass nn::TensorParallel::of(lite.tensor_parallel()) to its layers, or remove the option");
   }
   if (has_torch_optimizer) {
     throw ConfigError(
@@ -69,7 +73,7 @@ void check_division(const torch::nn::Module& module, const parallel::ModuleTenso
 lite::Session::Session(const LiteOptions& options)
     : settings(check(options)),
       job((start_or_join(options), comm::join_job(settings.device, "Lite: accelerator"))),
-      mesh(*job.group, shape_of(settings, *job.group)),
+      mesh(*job.group, shape_of(settings, *job.group), BatchPlan(), settings.sequence_parallel),
       agreement(mesh),
       loop(mesh, agreement, job.device),
       loss_scale(settings.precision == Precision::fp16 ? std::optional(options.loss_scale) : std::nullopt),
@@ -146,7 +150,7 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
   }
   auto& movable = const_cast<torch::nn::Module&>(module);
   // It names the parameter in its error, unlike Module::to.
-  check_division(module, parallel::collect_tensors(movable), session_->settings.tp, counts.torch > 0);
+  check_division(module, parallel::collect_tensors(movable), session_->settings, counts.torch > 0);
   movable.to(session_->job.device);
   const bool shares = find_sharding(session_->settings.strategy).parameters == Held::sharded;
   const Precision precision = half && !copies ? Precision::fp32 : wanted;

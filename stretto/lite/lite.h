@@ -88,6 +88,8 @@ struct LiteOptions {
   // Ranks, neighbours on one host, among which the layers of nn/tensor_parallel.h are divided. They train on
   // the same samples.
   int tp = 1;
+  // With tp above 1: these ranks also divide the rows of tensors between layers.
+  bool sequence_parallel = false;
   // "fp32" ("32-true"), "bf16" ("bf16-mixed"), "fp16" ("16-mixed") or "fp64" ("64-true")
   std::string precision = "fp32";
   LossScaleOptions loss_scale = {};  // with precision "fp16"
@@ -154,7 +156,7 @@ class Lite {
   // All ranks, and groups of them along its axes: Axes::data and, with LiteOptions::tp, Axis::tp.
   const Mesh& mesh() const;
   // The ranks among which batches are divided, and those among which layers are:
-  //   auto net = std::make_shared<Net>(nn::TensorParallel{&lite.tensor_parallel().group()});
+  //   auto net = std::make_shared<Net>(nn::TensorParallel::of(lite.tensor_parallel()));
   AxisRanks data_parallel() const { return mesh().data_parallel(); }
   AxisRanks tensor_parallel() const { return mesh().tensor_parallel(); }
 
@@ -168,7 +170,8 @@ class Lite {
   // of the same layers have in common. A model whose layers are divided needs one of stretto's optimizers,
   // and its parts must have the values of one whole model (nn::fill_parameters with nn::initial_values).
   // Throws ConfigError naming the parameter if one cannot be trained or was already set up, and, with
-  // LiteOptions::tp, for a model to train none of whose layers is divided.
+  // LiteOptions::tp, for a model to train none of whose layers is divided; with
+  // LiteOptions::sequence_parallel, for one none of whose layers divides rows.
   template <class M, class... Optimizers>
   requires lite::ModuleLike<std::remove_cvref_t<M>>
   auto setup(M&& model, Optimizers&&... optimizers);

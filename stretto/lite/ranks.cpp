@@ -115,6 +115,10 @@ Settings check(const LiteOptions& options) {
   if (!(options.bucket_mb > 0)) throw ConfigError("Lite: bucket_mb = {} must be above 0", options.bucket_mb);
   if (options.tp < 1 || options.tp > 4096)
     throw ConfigError("Lite: tp = {} is out of range; expected 1 .. 4096", options.tp);
+  if (options.sequence_parallel && options.tp == 1) {
+    throw ConfigError(
+        "Lite: sequence_parallel: rows are divided among the ranks of each layer, and tp is 1; set it to 2 or more, or remove this");
+  }
   if (options.dp_shard < 0) throw ConfigError("Lite: dp_shard = {} must not be negative", options.dp_shard);
   const bool has_strategy = options.strategy != "auto";
   const auto name = [](const std::string& option) { return fmt::format("Lite: {} = ", option); };
@@ -142,6 +146,7 @@ Settings check(const LiteOptions& options) {
   }
   if (options.dp_shard > 0) settings.dp_shard = options.dp_shard;
   settings.tp = options.tp;
+  settings.sequence_parallel = options.sequence_parallel;
   settings.bucket_bytes = options.bucket_mb * 1024 * 1024;
   return settings;
 }

@@ -16,6 +16,7 @@ struct Settings : ComputeOptions {
   std::string device = {};
   std::optional<int64_t> dp_shard = std::nullopt;
   int tp = 1;
+  bool sequence_parallel = false;
   double bucket_bytes = 0;
 };
 Settings check(const LiteOptions& options);

@@ -58,11 +58,11 @@ RowsBetweenBlocks::RowsBetweenBlocks(const nn::TensorParallel& ranks, const nn::
       layout_(layout.padded_to_multiple_of(ranks_.divides_rows() ? ranks_.size() : 1)) {}
 
 Tensor RowsBetweenBlocks::divide(const Tensor& all) const {
-  return ranks_.divides_rows() ? nn::own_rows(padded_rows(all, layout_.tokens), *ranks_.ranks) : all;
+  return nn::own_rows(padded_rows(all, layout_.tokens), ranks_);
 }
 
 Tensor RowsBetweenBlocks::join(const Tensor& rows) const {
-  return ranks_.divides_rows() ? nn::join_rows(rows, *ranks_.ranks).slice(0, 0, tokens_) : rows;
+  return ranks_.divides_rows() ? nn::join_rows(rows, ranks_).slice(0, 0, tokens_) : rows;
 }
 
 nn::Affine map_for(const nn::Linear& map, const nn::Context& context) {

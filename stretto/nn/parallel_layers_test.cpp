@@ -181,9 +181,9 @@ TEST(ParallelLayers, RowsOfARankAndOfAllRanks) {
       };
       const auto leaf = [](const Tensor& x) { return x.clone().requires_grad_(); };
       Tensor x = leaf(all);
-      check(x, own_rows(x, group), own(all), own(weights), weights);
+      check(x, own_rows(x, {&group, /*sequence=*/true}), own(all), own(weights), weights);
       x = leaf(own(all));
-      check(x, join_rows(x, group), all, weights, own(weights));
+      check(x, join_rows(x, {&group, /*sequence=*/true}), all, weights, own(weights));
       x = leaf(own(all));
       check(x, join_rows_to_parts(x, group), all, weights, own(weights) * ranks);
       x = leaf(all);
@@ -193,7 +193,7 @@ TEST(ParallelLayers, RowsOfARankAndOfAllRanks) {
   comm::run_rank_threads(2, [](Group& group) {
     EXPECT_THAT(
         [&] {
-          own_rows(at::ones({3, 2}), group);
+          own_rows(at::ones({3, 2}), {&group, /*sequence=*/true});
         },
         ThrowsMessage<ShapeError>(HasSubstr("3 rows cannot be divided evenly among 2 ranks")));
     const RowLinear map(4, 2, {&group, /*sequence=*/true});

@@ -4,7 +4,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/range.h"
-#include "stretto/comm/group.h"
+#include "stretto/comm/mesh.h"
 #include "stretto/nn/saved_group.h"
 
 namespace stretto::nn {
@@ -118,6 +118,8 @@ struct JoinColumns : torch::autograd::Function<JoinColumns> {
 
 }  // namespace
 
+TensorParallel TensorParallel::of(const AxisRanks& ranks) { return {&ranks.group(), ranks.divides_rows()}; }
+
 int TensorParallel::size() const { return ranks == nullptr ? 1 : ranks->size(); }
 int TensorParallel::position() const { return ranks == nullptr ? 0 : ranks->rank(); }
 
@@ -136,10 +138,12 @@ Tensor sum_of_parts(const Tensor& x, Group& ranks) {
   return ranks.size() == 1 ? x : SumOfParts::apply(x, &ranks);
 }
 
-Tensor own_rows(const Tensor& x, Group& ranks) { return ranks.size() == 1 ? x : OwnRows::apply(x, &ranks); }
+Tensor own_rows(const Tensor& x, const TensorParallel& ranks) {
+  return ranks.divides_rows() ? OwnRows::apply(x, ranks.ranks) : x;
+}
 
-Tensor join_rows(const Tensor& x, Group& ranks) {
-  return ranks.size() == 1 ? x : JoinRows::apply(x, &ranks, /*to_parts=*/false);
+Tensor join_rows(const Tensor& x, const TensorParallel& ranks) {
+  return ranks.divides_rows() ? JoinRows::apply(x, ranks.ranks, /*to_parts=*/false) : x;
 }
 
 Tensor join_rows_to_parts(const Tensor& x, Group& ranks) {

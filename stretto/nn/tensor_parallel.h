@@ -7,6 +7,7 @@
 #include "stretto/nn/layers.h"
 
 namespace stretto {
+class AxisRanks;
 class Group;
 struct Range;
 struct TensorLayout;
@@ -23,6 +24,10 @@ namespace stretto::nn {
 struct TensorParallel {
   Group* ranks = nullptr;  // null: layers are whole
   bool sequence = false;   // the rows of tensors between layers are divided among the ranks, too
+
+  // The ranks of a mesh, or of Lite: TensorParallel::of(mesh.tensor_parallel()). They are valid as long as
+  // it.
+  static TensorParallel of(const AxisRanks& ranks);
 
   bool divides() const { return size() > 1; }
   bool divides_rows() const { return sequence && divides(); }
@@ -46,13 +51,15 @@ Tensor sum_of_parts(const Tensor& x, Group& ranks);
 // Sequence parallelism: from the rows of all ranks to those of this one, and back. T is a multiple of the
 // number of ranks.
 
-// This rank's rows of x [T, ...], which is equal on all ranks: [T / ranks, ...]. Backward joins the gradients
-// of all ranks' rows, and is collective.
-Tensor own_rows(const Tensor& x, Group& ranks);
+// This rank's rows of x [T, ...], which is equal on all ranks: [T / ranks, ...]; x itself if the ranks do not
+// divide rows. Backward joins the gradients of all ranks' rows, and is collective. Throws ShapeError if the
+// ranks do not divide T.
+Tensor own_rows(const Tensor& x, const TensorParallel& ranks);
 
-// The rows of all ranks, in the order of ranks, equal on all of them: x [N, ...] -> [ranks * N, ...]. The
-// gradient of each x is its part of the result's, which is equal on all ranks. Forward is collective.
-Tensor join_rows(const Tensor& x, Group& ranks);
+// The rows of all ranks, in the order of ranks, equal on all of them: x [N, ...] -> [ranks * N, ...]; x
+// itself if the ranks do not divide rows. The gradient of each x is its part of the result's, which is equal
+// on all ranks. Forward is collective.
+Tensor join_rows(const Tensor& x, const TensorParallel& ranks);
 
 // join_rows() from x [N, ...] to [ranks * N, ...], where each rank computes a part of a layer from the
 // result: the gradient of x is the sum of the ranks' gradients of its rows. Both directions are collective.

@@ -40,12 +40,12 @@ struct GroupedNet : torch::nn::Module {
     nn::fill_parameters(*this, values);
   }
   Tensor forward(const Tensor& x) const {
-    const Tensor own = nn::norm(ranks.divides_rows() ? nn::own_rows(x, *ranks.ranks) : x, norm->all());
+    const Tensor own = nn::norm(nn::own_rows(x, ranks), norm->all());
     const Tensor heads = query->forward(own).view({x.size(0), -1, 3}),
                  keys = key->forward(own).view({x.size(0), -1, 3});
     const Tensor read = keys.repeat_interleave(heads.size(1) / keys.size(1), 1);
     const Tensor y = own + output->forward((heads * read).flatten(1));
-    return (ranks.divides_rows() ? nn::join_rows(y, *ranks.ranks) : y).square().sum();
+    return nn::join_rows(y, ranks).square().sum();
   }
   nn::TensorParallel ranks;
   std::shared_ptr<nn::Norm> norm;

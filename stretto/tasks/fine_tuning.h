@@ -155,9 +155,7 @@ class FineTuning : public FineTuningProgram {
                                     const Metrics& metrics) const = 0;
 
  private:
-  nn::TensorParallel ranks_of_layers() const {
-    return {&mesh_.group(Axis::tp), recipe_.training.mesh.sequence_parallel};
-  }
+  nn::TensorParallel ranks_of_layers() const { return nn::TensorParallel::of(mesh_.tensor_parallel()); }
   ReadFile read_file(const char* setting, const Corpus& corpus) const {
     return {setting, content_hash(corpus), corpus.name};
   }

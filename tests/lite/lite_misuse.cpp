@@ -229,7 +229,7 @@ void torch_error(Lite& lite) {
 
 struct Divided : torch::nn::Module {
   explicit Divided(Lite& lite) {
-    const nn::TensorParallel ranks = {&lite.tensor_parallel().group()};
+    const nn::TensorParallel ranks = {&lite.tensor_parallel().group()};  // whole rows
     up = register_module("up", std::make_shared<nn::ColumnLinear>(2, 4, ranks));
     down = register_module("down", std::make_shared<nn::RowLinear>(4, 2, ranks));
     nn::fill_parameters(*this, *nn::initial_values(*this, 1));
@@ -248,6 +248,10 @@ void divided_with_torch_dropout(Lite& lite) {
   auto model = std::make_shared<Divided>(lite);
   model->register_module("dropout", torch::nn::Dropout(0.5));
   lite.setup(model, stretto::optim::sgd({.lr = 0.1}));
+}
+
+void divided_with_whole_rows(Lite& lite) {
+  lite.setup(std::make_shared<Divided>(lite), stretto::optim::sgd({.lr = 0.1}));
 }
 
 void parts_of_other_samples(Lite& lite) {
@@ -290,6 +294,7 @@ int run(int argc, char** argv) {
                                              {"torch_error", torch_error},
                                              {"divided_by_torch", divided_by_torch},
                                              {"divided_with_torch_dropout", divided_with_torch_dropout},
+                                             {"divided_with_whole_rows", divided_with_whole_rows},
                                              {"parts_of_other_samples", parts_of_other_samples},
                                              {"malformed_data", malformed_data},
                                              {"logs_into_a_closed_pipe", logs_into_a_closed_pipe}};
@@ -303,6 +308,7 @@ int run(int argc, char** argv) {
     if (parts[0] == "precision") options.precision = value;
     if (parts[0] == "accelerator") options.accelerator = value;
     if (parts[0] == "tp") options.tp = std::stoi(value);
+    if (parts[0] == "sequence_parallel") options.sequence_parallel = value == "true";
     if (parts[0] == "num_nodes") options.num_nodes = std::stoi(value);
   }
   Lite lite(options);

@@ -189,6 +189,8 @@ INSTANTIATE_TEST_SUITE_P(
                "setup: no parameter of the model is divided among the 2 ranks of Lite's tp"},
         Misuse{"divided_by_torch 2 tp=2", "setup: torch's optimizers do not know that the layers"},
         Misuse{"divided_with_torch_dropout 2 tp=2", "setup: torch::nn::Dropout draws from a generator per"},
+        Misuse{"divided_with_whole_rows 2 tp=2 sequence_parallel=true",
+               "setup: no layer of the model divides rows, which LiteOptions::sequence_parallel requests"},
         Misuse{"parts_of_other_samples 2 tp=2",
                "loader 0: the first batch at position 1 of tp differs from that at position 0"},
         Misuse{

@@ -22,6 +22,7 @@ void add_lite(Mistakes& all) {
   add_options("an unknown matmul library", {.devices = 1, .products = "blas"});
   add_options("an unknown accelerator", {.devices = 1, .accelerator = "tpu"});
   add_options("a bucket of nothing", {.devices = 1, .bucket_mb = 0});
+  add_options("rows of whole layers", {.devices = 1, .sequence_parallel = true});
 
   const auto add = [&](const char* name, const std::function<void(Lite&, torch::nn::Linear&)>& use) {
     all.push_back({std::string("lite: ") + name, [=] {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests run_readme.py (it runs marked blocks, and fails if a block fails) and the scripts check_api_comments.py
-and make_docs.py."""
+"""Tests run_readme.py (it runs marked blocks, and fails if a block fails), check_snippets.py, and the scripts
+check_api_comments.py and make_docs.py."""
 
 import contextlib
 import io
@@ -9,6 +9,7 @@ import sys
 import tempfile
 import unittest
 
+import check_snippets
 import run_readme
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
@@ -82,6 +83,28 @@ class RunReadme(unittest.TestCase):
     def test_nothing_to_run_is_a_skip(self):
         self.assertEqual(self.run_text(None)[0], run_readme.SKIPPED)
         self.assertEqual(self.run_text("# Title\n```sh\nfalse\n```\n")[0], run_readme.SKIPPED)
+
+
+class CheckSnippets(unittest.TestCase):
+    def mistakes(self, page):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "net.h").write_text("struct Net {\n  int up;\n\n  int down;\n  int head;\n};\n")
+            return list(check_snippets.mistakes(root, "page.md", page))
+
+    def test_a_part_of_the_file_may_be_indented_and_leave_lines_out(self):
+        for snippet in ("int up;\n    int down;", "struct Net {\n...\n  int head;\n};"):
+            self.assertEqual(self.mistakes(f"<!-- from: net.h -->\n```cpp\n{snippet}\n```\n"), [])
+        self.assertEqual(self.mistakes("```cpp\nanything\n```\n"), [])
+
+    def test_other_lines_are_named(self):
+        for snippet, line in (("int up;\nint head;", "int up;"), ("int down;\n...\nint up;", "int up;"), ("int left;", "int left;")):
+            self.assertEqual(self.mistakes(f"<!-- from: net.h -->\n```cpp\n{snippet}\n```\n"),
+                             [f'page.md:2: net.h does not contain the lines from "{line}"'])
+        self.assertEqual(self.mistakes("<!-- from: net.hpp -->\n```cpp\nint up;\n```\n"), ["page.md:2: there is no net.hpp"])
+        marked = "<!-- from: net.h -->\n```cpp\nint up;\n```\n"
+        self.assertEqual(self.mistakes(marked + "\n```cpp\nint up;\n```\n"),
+                         ["page.md:6: this snippet has no <!-- from: FILE -->, unlike others of the page"])
 
 
 class ApiComments(unittest.TestCase):

@@ -104,5 +104,19 @@ TEST_F(ManualDividedTest, TakesTheStepsOfWholeLayers) {
   }
 }
 
+TEST_F(ManualDividedTest, RowsThatNoLayerDividesAreRefused) {
+  recipe_.training.mesh.tp = 2;
+  recipe_.training.mesh.sequence_parallel = true;
+  const trainer::Points points(27);
+  comm::run_rank_threads(2, [&](Group& group) {
+    const Mesh mesh = make_mesh(recipe_, group);
+    EXPECT_TRUE(mesh.tensor_parallel().divides_rows());
+    DividedTask task({&mesh.group(Axis::tp)});
+    EXPECT_THAT([&] { Trainer(recipe_, mesh, at::kCPU).fit(task, points, nullptr); },
+                ::testing::ThrowsMessage<ConfigError>(
+                    ::testing::HasSubstr("sequence_parallel: no layer of the module divides rows")));
+  });
+}
+
 }  // namespace
 }  // namespace stretto

@@ -47,11 +47,12 @@ Mesh make_mesh(const Recipe& recipe, Group& world) {
   const Topology topology = resolve(request, hosts);
   const std::string slow = slow_topology(topology, hosts, request.labels);
   if (!slow.empty() && world.rank() == 0) log::warning("{}", slow);
-  return Mesh(world, topology.shape, topology.batch);
+  return Mesh(world, topology.shape, topology.batch, recipe.training.mesh.sequence_parallel);
 }
 
 Mesh make_mesh(const Recipe& recipe, Group& world, const MeshShape& shape) {
-  return Mesh(world, shape, resolve(topology_request(recipe), shape).batch);
+  return Mesh(world, shape, resolve(topology_request(recipe), shape).batch,
+              recipe.training.mesh.sequence_parallel);
 }
 
 void Trainer::add_validation(const std::string& name, const data::Dataset& samples) {

@@ -91,12 +91,12 @@ void check_division(const Recipe& recipe, const Module& module, const parallel::
   if (!facts.is_divided) {
     if (recipe.training.mesh.tp == 1) return;
     throw ConfigError(
-        "{}: no parameter of the module is divided among ranks; use nn::ColumnLinear, nn::RowLinear and nn::VocabularyEmbedding with the group of Axis::tp, or remove this",
+        "{}: no parameter of the module is divided among ranks; use nn::ColumnLinear, nn::RowLinear and nn::VocabularyEmbedding with nn::TensorParallel::of(run.mesh.tensor_parallel()), or remove this",
         place);
   }
   if (recipe.training.mesh.sequence_parallel && !nn::divides_rows(module.root())) {
     throw ConfigError(
-        "{}: no layer of the module divides rows; pass nn::TensorParallel with `sequence` to its layers, or remove this",
+        "{}: no layer of the module divides rows; pass nn::TensorParallel::of(run.mesh.tensor_parallel()) to its layers, or remove this",
         recipe.origins.label("training.mesh.sequence_parallel"));
   }
   if (parallel::has_torch_dropout(module.root())) {

@@ -26,8 +26,7 @@ std::string Session::describe_order() const {
 
 std::string Session::describe_mesh() const {
   if (!engine.facts().is_divided) return "";
-  return fmt::format("mesh       {}{}\n", mesh.describe(),
-                     recipe.training.mesh.sequence_parallel ? "; rows between layers are divided, too" : "");
+  return fmt::format("mesh       {}\n", mesh.describe());
 }
 
 // One group of ranks that divides layers has nobody to sum gradients with.
