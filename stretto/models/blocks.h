@@ -44,7 +44,8 @@ class AttentionBlock {
                  const nn::Context& context) const;
 
   // Attention to other rows of the same sequences. x [., H]: the rows of `wanted`, as above; source [T, H]:
-  // those of `layout`. Returns the rows of `wanted`. REQUIRES: the ranks do not divide rows.
+  // those of `layout`. Returns the rows of `wanted`. If the ranks divide rows, all three are rows of this
+  // rank.
   Tensor forward_to(const Tensor& source, const Tensor& x, const nn::PackedLayout& layout,
                     const nn::PackedLayout& wanted, const nn::Context& context) const;
 

@@ -48,7 +48,7 @@ ModelType distilbert_type() {
 ModelType bart_type() {
   return {.name = "bart",
           .heads = {{heads::sequence_classification,
-                     {make_bart_sequence_classifier, "classification_head.out_proj.weight", true}}}};
+                     {make_bart_sequence_classifier, "classification_head.out_proj.weight", true, true}}}};
 }
 
 ModelType gpt2_type() {

@@ -87,7 +87,8 @@ Tensor BartPositions::forward(const nn::VocabularyEmbedding& words, const Tensor
   return nn::norm_dropout(summed, norm_->all(), dropout_, site_, layout, context);
 }
 
-BartModel::BartModel(const BartConfig& config, const nn::TensorParallel& ranks) : config_(config) {
+BartModel::BartModel(const BartConfig& config, const nn::TensorParallel& ranks)
+    : config_(config), ranks_(ranks) {
   words_ = register_module("shared", std::make_shared<nn::VocabularyEmbedding>(
                                          config.vocab_size, config.d_model, ranks, /*sparse=*/true));
   encoder_positions_ = register_module("encoder", std::make_shared<BartPositions>(config, 0));
@@ -103,9 +104,9 @@ BartModel::BartModel(const BartConfig& config, const nn::TensorParallel& ranks) 
   }
 }
 
-Tensor BartModel::encode(const Tensor& ids, const nn::PackedLayout& layout,
+Tensor BartModel::encode(const Tensor& embedded, const nn::PackedLayout& layout,
                          const nn::Context& context) const {
-  Tensor hidden = encoder_positions_->forward(*words_, ids, layout, context);
+  Tensor hidden = embedded;
   for (size_t i = 0; i < encoder_.size(); ++i) {
     const auto& layer = encoder_[i];
     hidden = run_block(*layer, static_cast<int64_t>(i), context, {hidden},
@@ -129,13 +130,16 @@ Tensor BartModel::decode(size_t index, const Tensor& x, const Tensor& encoded, c
 Tensor BartModel::forward_last(const Batch& batch, const nn::PackedLayout& layout,
                                const nn::Context& context) const {
   const Tensor& ids = batch.at("input_ids");
-  const Tensor encoded = encode(ids, layout, context);
-  Tensor hidden = decoder_positions_->forward(
-      *words_, shifted_right(ids, config_.decoder_start_token_id, layout), layout, context);
-  const nn::PackedLayout last = layout.last_tokens();
-  for (size_t i = 0; i < decoder_.size(); ++i)
-    hidden = decode(i, hidden, encoded, layout, i + 1 == decoder_.size() ? last : layout, context);
-  return hidden;
+  const RowsBetweenBlocks rows(ranks_, layout, context), last(ranks_, layout.last_tokens(), context);
+  const Tensor encoded =
+      encode(rows.divide(encoder_positions_->forward(*words_, ids, layout, context)), rows.layout(), context);
+  Tensor hidden = rows.divide(decoder_positions_->forward(
+      *words_, shifted_right(ids, config_.decoder_start_token_id, layout), layout, context));
+  for (size_t i = 0; i < decoder_.size(); ++i) {
+    hidden = decode(i, hidden, encoded, rows.layout(),
+                    i + 1 == decoder_.size() ? last.layout() : rows.layout(), context);
+  }
+  return last.join(hidden);
 }
 
 }  // namespace stretto

@@ -62,7 +62,7 @@ class BartPositions : public torch::nn::Module {
 // Encoder and decoder. Parameter names are those of Hugging Face's BartModel.
 class BartModel : public torch::nn::Module {
  public:
-  // `ranks`: those among which heads, inner columns and words are divided.
+  // `ranks`: those among which heads, inner columns and words are divided and, if they divide them, rows.
   BartModel(const BartConfig& config, const nn::TensorParallel& ranks);
 
   // Encodes the batch's input_ids [T], and decodes them again, each sequence shifted right by one token,
@@ -71,11 +71,13 @@ class BartModel : public torch::nn::Module {
   Tensor forward_last(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
 
  private:
-  Tensor encode(const Tensor& ids, const nn::PackedLayout& layout, const nn::Context& context) const;
+  // The layers of the encoder. If the ranks divide rows, tensors are rows of this rank, here and in decode().
+  Tensor encode(const Tensor& embedded, const nn::PackedLayout& layout, const nn::Context& context) const;
   Tensor decode(size_t index, const Tensor& x, const Tensor& encoded, const nn::PackedLayout& layout,
                 const nn::PackedLayout& wanted, const nn::Context& context) const;
 
   BartConfig config_;
+  nn::TensorParallel ranks_;
   std::shared_ptr<nn::VocabularyEmbedding> words_;
   std::shared_ptr<BartPositions> encoder_positions_, decoder_positions_;
   std::vector<std::shared_ptr<nn::Sharded<BartEncoderLayer>>> encoder_;
