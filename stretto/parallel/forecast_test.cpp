@@ -58,15 +58,17 @@ TEST(Forecast, EqualsTheReportsOfEnginesOfParts) {
   struct Parts : torch::nn::Module {
     explicit Parts(const nn::TensorParallel& ranks) {
       for (int i = 0; i < 3; ++i) {
+        register_module(fmt::format("norm{}", i),
+                        std::make_shared<nn::RmsNormBetweenLayers>(24, 1e-6, ranks));
         register_module(fmt::format("up{}", i), std::make_shared<nn::ColumnLinear>(24, 64, ranks));
         register_module(fmt::format("down{}", i), std::make_shared<nn::RowLinear>(64, 24, ranks));
       }
     }
   };
-  for (const char* strategy : {"ddp", "zero1"}) {
-    comm::run_rank_threads(4, [&](Group& group) {
+  for (const auto& [strategy, divides_rows] : {std::pair{"ddp", false}, {"zero1", false}, {"zero1", true}}) {
+    comm::run_rank_threads(4, [&, strategy = strategy, divides_rows = divides_rows](Group& group) {
       const Mesh mesh(group, resolve({.strategy = strategy, .tp = 2}, equal_hosts(1, 4)).shape);
-      Parts net({&mesh.group(Axis::tp)});
+      Parts net({&mesh.group(Axis::tp), divides_rows});
       nn::fill_parameters(net, *nn::initial_values(net, 1));
       const auto unbound = optim::adamw({});
       const ModelSizes sizes = sizes_of(collect_tensors(net), Precision::bf16, *unbound);

@@ -12,6 +12,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Doctor, PrintsTheMachineAndMeasuresIt) {
   const TempFolder folder;
@@ -59,7 +60,11 @@ TEST(Doctor, OptionsOfAPlanThatDoNotApplyToJobScriptsAreRefused) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return result.out;
   };
-  EXPECT_NE(planned(""), planned("--sequence-parallel"));
+  EXPECT_NE(planned("--memory 4000"), planned("--memory 4000 --sequence-parallel"));
+  // Divided rows are proposed where nothing else fits.
+  EXPECT_THAT(planned("--memory 4000"), Not(HasSubstr("\"sequence_parallel\": true")));
+  EXPECT_THAT(planned("--memory 40"),
+              AllOf(HasSubstr("\"sequence_parallel\": false"), HasSubstr("\"sequence_parallel\": true")));
   EXPECT_THAT(shell(plan + "--steps 3").err, HasSubstr("--steps is for recipes"));
   EXPECT_THAT(shell(plan + "--deepspeed ds.json").err, HasSubstr("files of other tools are for recipes"));
 }

@@ -1,3 +1,5 @@
+#include <set>
+
 #include "tests/train/workspace.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,9 +55,12 @@ TEST(Plan, ProposesTheMeshThatFitsIntoMemory) {
       bytes = std::min(bytes, row.at("bytes_per_host").get<double>());
     return bytes;
   };
+  const auto mesh_of = [](int tp, int dp) {
+    return nlohmann::json{{"tp", tp}, {"dp", dp}, {"sequence_parallel", false}};
+  };
   const nlohmann::json whole = plan(""), divided = plan("--tp 2");
-  EXPECT_EQ(whole.at("best_mesh"), nlohmann::json({{"tp", 1}, {"dp", 2}}));
-  EXPECT_EQ(divided.at("best_mesh"), nlohmann::json({{"tp", 2}, {"dp", 1}}));
+  EXPECT_EQ(whole.at("best_mesh"), mesh_of(1, 2));
+  EXPECT_EQ(divided.at("best_mesh"), mesh_of(2, 1));
   EXPECT_NEAR(divided.at("trainable_parameters").get<double>(),
               whole.at("trainable_parameters").get<double>(), 2000)
       << "padding";
@@ -69,6 +74,13 @@ TEST(Plan, ProposesTheMeshThatFitsIntoMemory) {
   EXPECT_THAT(table.out, AllOf(ContainsRegex("fsdp +[0-9.]+ [KMG]iB.*does not fit"),
                                ContainsRegex("tp 2 +[0-9.]+ [KMG]iB.*<- recommended"),
                                HasSubstr("divides each layer among 2 ranks:\n--tp 2 --strategy")));
+  // Where that does not fit, the same mesh with divided rows is tried.
+  std::set<bool> divides_rows;
+  for (const auto& row : plan("--tp 2 --memory 0.001").at("strategies")) {
+    EXPECT_EQ(row.at("tp"), 2);
+    divides_rows.insert(row.at("sequence_parallel").get<bool>());
+  }
+  EXPECT_THAT(divides_rows, ::testing::SizeIs(2));
   // Heads that ranks cannot divide are no proposal.
   const ShellResult none = shell(workspace.command("plan", 3, settings) + " --steps 3 --memory 0.001");
   ASSERT_EQ(none.exit_code, 0) << none.err;

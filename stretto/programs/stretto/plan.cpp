@@ -24,14 +24,23 @@
 namespace stretto::cli {
 namespace {
 
+// Adds a recipe and, for the case that it does not fit into memory, the same with divided rows.
+void add_with_rows(std::vector<Recipe>& recipes, const Recipe& recipe) {
+  recipes.push_back(recipe);
+  if (recipe.training.mesh.tp == 1 || recipe.origins.given("training.mesh.sequence_parallel")) return;
+  recipes.push_back(recipe);
+  recipes.back().training.mesh.sequence_parallel = true;
+}
+
 // The recipe on the meshes to plan with: the recipe's own if it names one, else whole layers and, for the
 // case that these do not fit into memory, layers that are divided among ranks of a host.
 std::vector<Recipe> recipes_by_mesh(const Recipe& recipe, const std::vector<std::string>& hosts) {
-  std::vector<Recipe> recipes = {recipe};
   const auto model = arguments::outline_of(recipe);
   const bool freezes = !recipe.parameters.freeze.empty();  // frozen parameters are whole
-  if (recipe.origins.given("training.mesh.tp") || !model || !task_kind(recipe).divides_models || freezes)
-    return recipes;
+  if (!model || !task_kind(recipe).divides_models || freezes) return {recipe};
+  std::vector<Recipe> recipes;
+  add_with_rows(recipes, recipe);
+  if (recipe.origins.given("training.mesh.tp")) return recipes;
   const auto ranks_per_host = static_cast<int>(std::ranges::count(hosts, hosts[0]));
   for (int tp = 2; tp <= ranks_per_host; ++tp) {
     if (ranks_per_host % tp != 0 || !model->divides_among(tp)) continue;
@@ -41,7 +50,7 @@ std::vector<Recipe> recipes_by_mesh(const Recipe& recipe, const std::vector<std:
     divided.training.dp_shard.reset();
     try {
       resolve(topology_request(divided), hosts);
-      recipes.push_back(std::move(divided));
+      add_with_rows(recipes, divided);
     } catch (const ConfigError&) {  // the recipe's batch or mesh.dp does not fit this mesh
     }
   }

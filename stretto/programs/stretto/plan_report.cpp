@@ -15,10 +15,13 @@ std::string bytes(const PlanJson& row, const char* key) { return human_bytes(row
 double seconds(const PlanJson& row) { return row.at("step_seconds").get<double>(); }
 bool fits(const PlanJson& row) { return row.at("fits").get<bool>(); }
 
-// "zero1", or "zero1 tp 2".
+bool divides_rows(const PlanJson& row) { return row.at("sequence_parallel").get<bool>(); }
+
+// "zero1", "zero1 tp 2" or, with sequence parallelism, "zero1 tp 2 seq".
 std::string label(const PlanJson& row) {
   const int tp = row.at("tp").get<int>();
-  return row.at("strategy").get<std::string>() + (tp > 1 ? fmt::format(" tp {}", tp) : "");
+  return row.at("strategy").get<std::string>() +
+         (tp > 1 ? fmt::format(" tp {}{}", tp, divides_rows(row) ? " seq" : "") : "");
 }
 
 // The description of a batch in lines of at most 80 characters, which begin at column 10.
@@ -30,11 +33,14 @@ std::string batch_lines(std::string text) {
 }
 
 std::string measured(const PlanJson& mesh) {
-  const int tp = mesh.at("strategies").at(0).at("tp").get<int>();
+  const PlanJson& row = mesh.at("strategies").at(0);
+  const int tp = row.at("tp").get<int>();
   return fmt::format(
       "measured  {}, {:.1f} ms per step\n"
       "          {} of activations, frozen tensors and libraries{}\n",
-      tp == 1 ? "one rank" : fmt::format("{} ranks with the parts of each layer", tp),
+      tp == 1 ? "one rank"
+              : fmt::format("{} ranks with the parts of each layer{}", tp,
+                            divides_rows(row) ? " and of rows" : ""),
       1e3 * mesh.at("measured_step_seconds").get<double>(), bytes(mesh, "other_bytes_per_rank"),
       tp == 1 ? "" : " per rank");
 }
@@ -70,7 +76,8 @@ PlanJson PlanReport::json() const {
   plan["best"] = "";
   if (row != nullptr) {
     plan["best"] = row->at("strategy");
-    plan["best_mesh"] = {{"tp", row->at("tp")}, {"dp", row->at("dp")}};
+    plan["best_mesh"] = {
+        {"tp", row->at("tp")}, {"dp", row->at("dp")}, {"sequence_parallel", row->at("sequence_parallel")}};
   }
   plan["strategies"] = PlanJson::array();
   for (const PlanJson* each : rows()) plan["strategies"].push_back(*each);
@@ -88,11 +95,11 @@ std::string PlanReport::text(const std::string& strategy) const {
       counted(job.at("cores_per_host").get<int64_t>(), "core"), bytes(job, "memory_per_host"));
   size_t width = 8;
   for (const PlanJson* row : rows()) width = std::max(width, label(*row).size() + 1);
-  text += fmt::format("{:<{}}{:>11}{:>11}{:>11}{:>9}  {:<8}\n", "strategy", width, "per rank", "per host",
+  text += fmt::format("{:<{}}{:>10}{:>10}{:>11}{:>8}  {:<8}\n", "strategy", width, "per rank", "per host",
                       "step", "steps/s", "bound by");
   const PlanJson* const chosen = best();
   for (const PlanJson* row : rows()) {
-    text += fmt::format("{:<{}}{:>11}{:>11}{:>8.1f} ms{:>9.2f}  {:<8}{}\n", label(*row), width,
+    text += fmt::format("{:<{}}{:>10}{:>10}{:>8.1f} ms{:>8.2f}  {:<8}{}\n", label(*row), width,
                         bytes(*row, "bytes_per_rank"), bytes(*row, "bytes_per_host"), 1e3 * seconds(*row),
                         1 / seconds(*row), row->at("bound").get<std::string>(),
                         !fits(*row)                       ? "does not fit"
@@ -105,9 +112,11 @@ std::string PlanReport::text(const std::string& strategy) const {
         "\nNo strategy fits: use more hosts or ranks per host, a smaller micro-batch, or\n"
         "training.activation_checkpointing\n";
   } else if (chosen->at("tp") > 1) {
-    text += fmt::format("\nThe recommended mesh divides each layer among {} ranks:\n--tp {} --strategy {}\n",
-                        chosen->at("tp").get<int>(), chosen->at("tp").get<int>(),
-                        chosen->at("strategy").get<std::string>());
+    const int tp = chosen->at("tp").get<int>();
+    text += fmt::format(
+        "\nThe recommended mesh divides each layer{} among {} ranks:\n--tp {}{} --strategy {}\n",
+        divides_rows(*chosen) ? ", and the rows between layers," : "", tp, tp,
+        divides_rows(*chosen) ? " --sequence-parallel" : "", chosen->at("strategy").get<std::string>());
   }
   return text;
 }

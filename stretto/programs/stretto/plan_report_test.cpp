@@ -11,6 +11,8 @@ namespace {
 nlohmann::ordered_json row(const std::string& strategy, bool fits) {
   return {{"strategy", strategy},
           {"tp", 16},
+          {"dp", 64},
+          {"sequence_parallel", true},
           {"bytes_per_rank", 999.9 * (1 << 30)},
           {"bytes_per_host", 999.9 * (1 << 30)},
           {"fits", fits},
@@ -33,6 +35,11 @@ TEST(PlanReport, FitsATerminal) {
     const std::string text = report.text("zero1");
     for (const std::string_view line : split(text, '\n')) EXPECT_LE(line.size(), 80u) << line;
     EXPECT_THAT(text, ::testing::HasSubstr(fits ? "<- the recipe's" : "No strategy fits"));
+    EXPECT_THAT(text, ::testing::HasSubstr("zero2 tp 16 seq"));
+    if (!fits) continue;
+    EXPECT_THAT(text, ::testing::HasSubstr("--tp 16 --sequence-parallel --strategy zero2\n"));
+    EXPECT_EQ(report.json().at("best_mesh"),
+              nlohmann::ordered_json({{"tp", 16}, {"dp", 64}, {"sequence_parallel", true}}));
   }
 }
 

@@ -149,9 +149,10 @@ Row row_of(const LlamaJob& job, const DecoderSizes& sizes, const DecoderRates& r
   return row;
 }
 
-// The job under each strategy; one with stages also as stretto can run it.
-std::vector<Row> rows_of_strategies(const LlamaJob& job, const DecoderSizes& sizes,
-                                    const DecoderRates& rates) {
+// The job under each strategy; one with stages also as stretto can run it. If the ranks of a layer do not
+// divide rows and nothing fits into the host's `memory` bytes: also the job with divided rows.
+std::vector<Row> rows_of_strategies(const LlamaJob& job, const DecoderSizes& sizes, const DecoderRates& rates,
+                                    double memory) {
   std::vector<LlamaJob> meshes = {job};
   if (job.pp > 1) meshes.push_back(job.arranged(job.hosts, job.ranks_per_host, job.tp, 1));
   std::vector<Row> rows;
@@ -162,6 +163,11 @@ std::vector<Row> rows_of_strategies(const LlamaJob& job, const DecoderSizes& siz
       rows.push_back(row_of(mesh, sizes, rates));
     }
   }
+  const auto fits = [&](const Row& row) { return row.per_host <= memory; };
+  if (job.tp == 1 || job.divides_rows || std::ranges::any_of(rows, fits)) return rows;
+  LlamaJob with_rows = job;
+  with_rows.divides_rows = true;
+  for (Row& row : rows_of_strategies(with_rows, sizes, rates, memory)) rows.push_back(std::move(row));
   return rows;
 }
 
@@ -208,11 +214,13 @@ void print_rows(std::span<const Row> rows, double memory, bool by_hosts) {
 // A table per mesh.
 void print_tables(const std::vector<Row>& rows, double memory, bool by_hosts) {
   for (auto begin = rows.begin(); begin != rows.end();) {
-    const auto end =
-        std::find_if(begin, rows.end(), [&](const Row& row) { return row.job.pp != begin->job.pp; });
-    fmt::print("\ntp {}{}{}\n", begin->job.tp,
+    const auto end = std::find_if(begin, rows.end(), [&](const Row& row) {
+      return row.job.pp != begin->job.pp || row.job.divides_rows != begin->job.divides_rows;
+    });
+    const bool is_proposed = begin->job.divides_rows && !rows.front().job.divides_rows;
+    fmt::print("\ntp {}{}{}{}\n", begin->job.tp,
                begin->job.pp > 1 ? fmt::format(" x pp {}, on paper only", begin->job.pp) : "",
-               by_hosts ? ", " + begin->job.strategy : "");
+               is_proposed ? ", with --sequence-parallel" : "", by_hosts ? ", " + begin->job.strategy : "");
     print_rows({begin, end}, memory, by_hosts);
     begin = end;
   }
@@ -224,6 +232,7 @@ nlohmann::ordered_json to_json(const Row& row, double memory) {
           {"tp", row.job.tp},
           {"pp", row.job.pp},
           {"dp", row.job.groups()},
+          {"sequence_parallel", row.job.divides_rows},
           {"strategy", row.job.strategy},
           {"micro_batches", row.job.micro_batches},
           {"bytes_per_rank", forecast.bytes()},
@@ -295,8 +304,9 @@ void plan_script(const PlanArguments& arguments) {
                       counted(job.tp, "rank"));
   const DecoderSizes sizes = sizes_of(config);
   const Rates rates = rates_of(arguments, job);
-  const std::vector<Row> rows = arguments.scale.empty() ? rows_of_strategies(job, sizes, rates.rates)
-                                                        : rows_of_hosts(arguments, job, sizes, rates.rates);
+  const std::vector<Row> rows = arguments.scale.empty()
+                                    ? rows_of_strategies(job, sizes, rates.rates, rates.memory)
+                                    : rows_of_hosts(arguments, job, sizes, rates.rates);
   if (arguments.json) {
     nlohmann::ordered_json json = {{"parameters", sizes.elements()},
                                    {"memory_per_host", rates.memory},

@@ -203,11 +203,12 @@ std::vector<Row> forecast_rows(const Measured& measured, const Recipe& recipe, c
   return rows;
 }
 
-nlohmann::ordered_json to_json(const Row& row, const JobShape& job) {
+nlohmann::ordered_json to_json(const Row& row, const Recipe& recipe, const JobShape& job) {
   const EngineMemory& bytes = row.memory.parameters;
   return {{"strategy", row.strategy},
           {"tp", job.tp},
           {"dp", job.data_ranks()},
+          {"sequence_parallel", recipe.training.mesh.sequence_parallel},
           {"bytes_per_rank", row.per_rank},
           {"bytes_per_host", row.per_host},
           {"fits", row.fits},
@@ -259,7 +260,8 @@ void plan(const arguments::PlanArguments& arguments) {
   rates.memory = copy_rate(machine.cores);
 
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const Row& row : forecast_rows(measured, whole, job, rates, memory)) rows.push_back(to_json(row, job));
+  for (const Row& row : forecast_rows(measured, whole, job, rates, memory))
+    rows.push_back(to_json(row, whole, job));
   const nlohmann::ordered_json report = {{"ranks", job.ranks},
                                          {"hosts", job.hosts()},
                                          {"cores_per_host", rates.cores},
