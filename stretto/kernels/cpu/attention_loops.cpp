@@ -12,7 +12,9 @@
 #define HWY_TARGET_INCLUDE "stretto/kernels/cpu/attention_loops.cpp"
 #include <hwy/foreach_target.h>
 
+#include "stretto/kernels/cpu/head_rows-inl.h"
 #include "stretto/kernels/cpu/simd-inl.h"
+#include "stretto/kernels/cpu/tile_products-inl.h"
 
 // Attention by tiles of tile_queries x tile_keys scores that stay in the caches. The forward pass keeps a
 // running maximum and sum per row (online softmax: Milakov & Gimelshein 2018; Dao et al. 2022, algorithm 1)
@@ -24,91 +26,18 @@ namespace stretto::kernels::HWY_NAMESPACE {
 constexpr int64_t tile_queries = 64;
 constexpr int64_t tile_keys = 64;
 
-// `rows` rows of c[., n] += a[., k] b[k, n], with n a multiple of the lanes. Element (i, p) of a is a[i *
-// a_row + p * a_col].
-template <int rows, class R>
-HWY_INLINE void multiply_add_rows(R* HWY_RESTRICT c, int64_t c_row, const R* HWY_RESTRICT a, int64_t a_row,
-                                  int64_t a_col, const R* HWY_RESTRICT b, int64_t b_row, int64_t k,
-                                  int64_t n) {
-  const Lanes<R> d;
-  using V = hn::Vec<Lanes<R>>;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t j = 0;
-  for (; j + 2 * lanes <= n; j += 2 * lanes) {
-    V left[rows], right[rows];
-    for (int i = 0; i < rows; ++i) {
-      left[i] = hn::LoadU(d, c + i * c_row + j);
-      right[i] = hn::LoadU(d, c + i * c_row + j + lanes);
-    }
-    for (int64_t p = 0; p < k; ++p) {
-      const V b_left = hn::LoadU(d, b + p * b_row + j), b_right = hn::LoadU(d, b + p * b_row + j + lanes);
-      for (int i = 0; i < rows; ++i) {
-        const V value = hn::Set(d, a[i * a_row + p * a_col]);
-        left[i] = hn::MulAdd(value, b_left, left[i]);
-        right[i] = hn::MulAdd(value, b_right, right[i]);
-      }
-    }
-    for (int i = 0; i < rows; ++i) {
-      hn::StoreU(left[i], d, c + i * c_row + j);
-      hn::StoreU(right[i], d, c + i * c_row + j + lanes);
-    }
-  }
-  if (j < n) {
-    V sums[rows];
-    for (int i = 0; i < rows; ++i) sums[i] = hn::LoadU(d, c + i * c_row + j);
-    for (int64_t p = 0; p < k; ++p) {
-      const V values = hn::LoadU(d, b + p * b_row + j);
-      for (int i = 0; i < rows; ++i)
-        sums[i] = hn::MulAdd(hn::Set(d, a[i * a_row + p * a_col]), values, sums[i]);
-    }
-    for (int i = 0; i < rows; ++i) hn::StoreU(sums[i], d, c + i * c_row + j);
-  }
-}
-
-template <class R>
-HWY_INLINE void multiply_add(R* c, int64_t c_row, const R* a, int64_t a_row, int64_t a_col, const R* b,
-                             int64_t b_row, int64_t m, int64_t k, int64_t n) {
-  int64_t i = 0;
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3  // 32 registers
-  for (; i + 8 <= m; i += 8) {
-    multiply_add_rows<8>(c + i * c_row, c_row, a + i * a_row, a_row, a_col, b, b_row, k, n);
-  }
-#endif
-  for (; i + 4 <= m; i += 4) {
-    multiply_add_rows<4>(c + i * c_row, c_row, a + i * a_row, a_row, a_col, b, b_row, k, n);
-  }
-  if (m - i >= 2) {
-    multiply_add_rows<2>(c + i * c_row, c_row, a + i * a_row, a_row, a_col, b, b_row, k, n);
-    i += 2;
-  }
-  if (i < m) multiply_add_rows<1>(c + i * c_row, c_row, a + i * a_row, a_row, a_col, b, b_row, k, n);
-}
-
-// What the instructions of matmuls multiply: a number, or a pair of bf16 numbers.
-template <class R, bool pairs>
-struct UnitOf {
-  using Type = R;
-};
-template <class R>
-struct UnitOf<R, true> {
-  using Type = uint32_t;
-};
-
 // Processes one head of keys and values of one sequence and, one after the other, the heads of queries that
-// read it, in rows that are padded to whole vectors: converted to the computed type, or, for `pairs`, as
-// pairs of bf16 numbers (pair_products.h), to which weights and their gradients are rounded too.
+// read it. For `pairs`, weights and their gradients are rounded to bf16, too.
 template <class T, bool pairs>
-class Head {
- public:
-  using R = Real<T>;
-  using Unit = typename UnitOf<R, pairs>::Type;
+class Head : HeadRows<T, pairs> {
+  using Base = HeadRows<T, pairs>;
+  using Base::along_row_, Base::row_, Base::width_;
+  using Base::multiply_row, Base::pack, Base::transpose, Base::units, Base::unpack;
+  using typename Base::R, typename Base::Rows, typename Base::Unit;
 
+ public:
   Head(const AttentionCall<T>& call, const AttentionScratch<R>& scratch)
-      : call_(call),
-        width_(call.width),
-        row_(padded<R>(call.width)),
-        along_row_(padded<R>(units(call.width))),
-        scale_(static_cast<R>(call.scale)) {
+      : Base(call.width), call_(call), scale_(static_cast<R>(call.scale)) {
     R* free = scratch.memory;
     const auto take = [&](auto*& part, int64_t count) {
       part = reinterpret_cast<decltype(part + 0)>(free);
@@ -160,13 +89,6 @@ class Head {
   }
 
  private:
-  // Rows of queries or keys. Units of `along` have numbers of one row: for sums over the columns. Units of
-  // `down` have numbers of one column: for sums over the rows. Without pairs they are the same.
-  struct Rows {
-    Unit *along, *down;
-  };
-  static int64_t units(int64_t numbers) { return pairs ? (numbers + 1) / 2 : numbers; }
-
   int64_t group() const { return call_.heads / call_.key_heads; }  // heads of queries that read this head
   int64_t stride() const { return call_.heads * width_; }
   int64_t tile_width(int64_t key) const { return HWY_MIN(tile_keys, keys_ - key); }
@@ -194,6 +116,9 @@ class Head {
   }
   // The start of a tile's columns in keys_across_: `width_` rows of padded(tile_width) numbers.
   Unit* across(Unit* all, int64_t key) const { return all + key * width_; }
+  void transpose_tile(const Unit* rows, int64_t key, Unit* all) const {
+    transpose(rows + key * along_row_, tile_width(key), across(all, key));
+  }
 
   void open_keys(int64_t sequence, int64_t key_head) {
     sample_ = call_.samples[sequence];
@@ -216,105 +141,6 @@ class Head {
   void unpack_keys(const StridedRows<T>& from, int64_t key_head, const Rows& to) const {
     unpack(from, first_key_, keys_, key_head, R{1}, to, call_.key_rows);
   }
-
-  // `listed`: the row of each row, or null.
-  void unpack(const StridedRows<T>& from, int64_t first_row, int64_t rows, int64_t head, R factor,
-              const Rows& to, const int64_t* listed = nullptr) const {
-    for (int64_t i = 0; i < rows; ++i) {
-      const int64_t row = listed == nullptr ? first_row + i : listed[first_row + i];
-      const T* numbers = from.memory + row * from.stride + head * width_;
-      if (listed == nullptr) prefetch_row(numbers + rows_ahead * from.stride);
-      if constexpr (pairs) {
-        copy_row(numbers, to.along + i * along_row_);
-      } else {
-        load_row(numbers, width_, to.along + i * row_);
-        if (factor != R{1}) multiply_row(to.along + i * row_, factor);
-      }
-    }
-    if constexpr (pairs) pair_rows(to, rows);
-  }
-
-  // Rows of a head are far apart, which the processor does not foresee.
-  static constexpr int64_t rows_ahead = 8;
-  void prefetch_row(const T* row) const {
-    for (int64_t c = 0; c < width_; c += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(row + c);
-  }
-
-  void copy_row(const Bf16* from, uint32_t* to) const {
-    const Lanes<uint16_t> d;
-    for (int64_t c = 0; c < 2 * along_row_; c += static_cast<int64_t>(hn::Lanes(d))) {
-      const auto inside = hn::FirstN(d, static_cast<size_t>(HWY_MAX(int64_t{0}, width_ - c)));
-      hn::StoreU(hn::MaskedLoad(inside, d, reinterpret_cast<const uint16_t*>(from) + c), d,
-                 reinterpret_cast<uint16_t*>(to) + c);
-    }
-  }
-
-  // Pairs neighbours in columns.
-  void pair_rows(const Rows& rows, int64_t count) const {
-    const Lanes<uint32_t> d;
-    const hn::Rebind<uint16_t, Lanes<uint32_t>> half;
-    for (int64_t i = 0; i < count; i += 2) {
-      const auto* const first = reinterpret_cast<const uint16_t*>(rows.along + i * along_row_);
-      for (int64_t c = 0; c < row_; c += static_cast<int64_t>(hn::Lanes(d))) {
-        auto pair = hn::PromoteTo(d, hn::LoadU(half, first + c));
-        if (i + 1 < count)
-          pair =
-              hn::Or(pair, hn::ShiftLeft<16>(hn::PromoteTo(d, hn::LoadU(half, first + 2 * along_row_ + c))));
-        hn::StoreU(pair, d, rows.down + i / 2 * row_ + c);
-      }
-    }
-  }
-
-  void pack(R* from, int64_t rows, R factor, const StridedRows<T>& to, int64_t first_row,
-            int64_t head) const {
-    for (int64_t i = 0; i < rows; ++i) {
-      if (factor != R{1}) multiply_row(from + i * row_, factor);
-      store_row(from + i * row_, width_, to.memory + (first_row + i) * to.stride + head * width_);
-    }
-  }
-
-  void multiply_row(R* row, R factor) const {
-    for (int64_t c = 0; c < row_; ++c) row[c] *= factor;
-  }
-
-  // Transposes one tile of rows.
-  void transpose_tile(const Unit* rows, int64_t key, Unit* all) const {
-    const int64_t count = tile_width(key), columns = padded<R>(count), width = units(width_);
-    const Unit* from = rows + key * along_row_;
-    Unit* to = across(all, key);
-    int64_t j = 0;
-#if HWY_TARGET != HWY_SCALAR
-    if constexpr (sizeof(Unit) == 4) {
-      for (; j + 4 <= count; j += 4) {
-        int64_t c = 0;
-        for (; c + 4 <= width; c += 4)
-          transpose_four(from + j * along_row_ + c, to + c * columns + j, columns);
-        for (; c < width; ++c) {
-          for (int64_t i = j; i < j + 4; ++i) to[c * columns + i] = from[i * along_row_ + c];
-        }
-      }
-    }
-#endif
-    for (; j < columns; ++j) {
-      for (int64_t c = 0; c < width; ++c)
-        to[c * columns + j] = j < count ? from[j * along_row_ + c] : Unit{0};
-    }
-  }
-
-#if HWY_TARGET != HWY_SCALAR
-  // Transposes a block of four by four.
-  void transpose_four(const Unit* from, Unit* to, int64_t columns) const {
-    const hn::FixedTag<Unit, 4> d;
-    const auto r0 = hn::LoadU(d, from), r1 = hn::LoadU(d, from + along_row_);
-    const auto r2 = hn::LoadU(d, from + 2 * along_row_), r3 = hn::LoadU(d, from + 3 * along_row_);
-    const auto low02 = hn::InterleaveLower(d, r0, r2), high02 = hn::InterleaveUpper(d, r0, r2);
-    const auto low13 = hn::InterleaveLower(d, r1, r3), high13 = hn::InterleaveUpper(d, r1, r3);
-    hn::StoreU(hn::InterleaveLower(d, low02, low13), d, to);
-    hn::StoreU(hn::InterleaveUpper(d, low02, low13), d, to + columns);
-    hn::StoreU(hn::InterleaveLower(d, high02, high13), d, to + 2 * columns);
-    hn::StoreU(hn::InterleaveUpper(d, high02, high13), d, to + 3 * columns);
-  }
-#endif
 
   // scores = factor * rows of a times the transposed tile at `key`; the factor applies to pairs only.
   void multiply_across(const Unit* a, int64_t rows, const Unit* tile, int64_t key, R* scores,
@@ -506,7 +332,6 @@ class Head {
   }
 
   const AttentionCall<T>& call_;
-  const int64_t width_, row_, along_row_;  // along_row_: of Rows::along
   const R scale_;
   const bool tiles_multiply_pairs_ = pairs && tiles_multiply_pairs();
   const PairTiles tiles_{tiles_multiply_pairs_};
