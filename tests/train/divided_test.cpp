@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stretto/checkpoint_format/folder.h"
+#include "stretto/weights/export.h"
+
 // Language models whose layers are divided among ranks (training.mesh.tp) take the steps of whole ones. All
 // runs compute in float64 with dropout.
 namespace stretto {
@@ -207,8 +210,32 @@ TEST(Divided, RunsResumeOnAnyMesh) {
                             std::filesystem::copy_options::recursive);
       workspace.train("moved", meshes[second].ranks, settings + meshes[second].settings);
       expect_same_steps(workspace, "whole", "moved");
+      if (further > 0) continue;
+      workspace.train("through", meshes[first].ranks, settings + "resume=false " + meshes[first].settings);
+      EXPECT_EQ(workspace.losses("moved"), workspace.losses("through")) << "bit for bit on the same mesh";
+      EXPECT_TRUE(workspace.read("moved/model/model.safetensors") ==
+                  workspace.read("through/model/model.safetensors"));
     }
   }
+}
+
+// Initial values, in the saved model and converted from a checkpoint. On 4 ranks, all have the head of keys
+// and values.
+TEST(Divided, EqualValuesAreEqualBytesOnAnyMesh) {
+  const DecoderWorkspace workspace;
+  const auto files_of = [&](const Division& on) {
+    workspace.train("still", on.ranks,
+                    fmt::format("model.config={} resume=false optimizer.lr=0 training.max_steps=1 "
+                                "checkpoint.every=1 {}",
+                                workspace.path("llama-1.json"), on.settings));
+    std::filesystem::remove_all(workspace.path("converted"));
+    weights::export_model(checkpoint_format::checkpoint_path(workspace.path("still/checkpoints"), 1),
+                          workspace.path("converted"));
+    return std::pair(workspace.read("still/model/model.safetensors"),
+                     workspace.read("converted/model.safetensors"));
+  };
+  const auto whole = files_of({2, ""});
+  for (const Division& on : few_divisions) EXPECT_TRUE(files_of(on) == whole) << on.settings;
 }
 
 TEST(Divided, WhatCannotBeCombinedIsRefused) {

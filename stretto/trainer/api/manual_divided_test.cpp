@@ -1,3 +1,5 @@
+#include <torch/nn/modules/dropout.h>
+
 #include "stretto/nn/initial_values.h"
 #include "stretto/nn/tensor_parallel.h"
 #include "stretto/optim/optimizers.h"
@@ -10,6 +12,8 @@ namespace stretto {
 namespace {
 
 using nn::TensorParallel;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 // 5 inner columns, which 2 ranks divide unevenly, and a norm, which each rank has.
 struct DividedNet : torch::nn::Module {
@@ -26,12 +30,24 @@ struct DividedNet : torch::nn::Module {
   std::shared_ptr<nn::RowLinear> down;
 };
 
+// torch's random numbers are equal on ranks with parts of a layer, and differ between those with other
+// samples.
+void expect_random_numbers(const StepContext& context) {
+  const Tensor drawn = at::rand({1});
+  const auto equal_along = [&](const AxisRanks& ranks) {
+    return ranks.all_gather(drawn).eq(drawn).sum().item<int64_t>();
+  };
+  EXPECT_EQ(equal_along(context.tensor_parallel()), context.tensor_parallel().size());
+  EXPECT_EQ(equal_along(context.data_parallel()), 1);
+}
+
 struct DividedTask : Module {
   explicit DividedTask(const TensorParallel& ranks) : net(model(std::make_shared<DividedNet>(ranks))) {
     parameters_from(nn::initial_values(*net, 3, {.std = 0.5}));
   }
   bool automatic_optimization() const override { return false; }
   Loss training_step(const Batch& batch, StepContext& context) override {
+    expect_random_numbers(context);
     const auto loss = [&] {
       const Tensor y = net->forward(batch.at("x"));
       return Loss(at::mse_loss(y, batch.at("y"), at::Reduction::Sum), batch.count);
@@ -43,6 +59,9 @@ struct DividedTask : Module {
     if (manual.updates()) context.log("inner_norm", norm);
     manual.step("outer", loss());
     return {before.sum.detach(), before.count};
+  }
+  Predictions predict_step(const Batch& batch, StepContext&) override {
+    return net->forward(batch.at("x").to(net->up->weight.scalar_type())).to(at::kDouble);
   }
   OptimizerPlan configure_optimizers(OptimizerPlan plan) override {
     plan.several.push_back({"inner", "[nu]*", optim::adamw({.lr = 0.02, .weight_decay = 0.3}),
@@ -58,6 +77,7 @@ class ManualDividedTest : public trainer::LoopTest {
   // The model and the values of each step.
   struct Found {
     NamedTensors model;
+    Tensor predictions;
     std::vector<nlohmann::json> records;
   };
   Found train(int ranks, const std::string& name) {
@@ -65,15 +85,20 @@ class ManualDividedTest : public trainer::LoopTest {
     const trainer::Points points(27);
     GroupOptions options;
     options.deadline = std::chrono::seconds(20);
+    Tensor predictions;
     comm::run_rank_threads(
         ranks, options,
         [&](Group& group) {
           const Mesh mesh = make_mesh(recipe_, group);
           DividedTask task({&mesh.group(Axis::tp)});
-          Trainer(recipe_, mesh, at::kCPU).fit(task, points, nullptr);
+          Trainer trainer(recipe_, mesh, at::kCPU);
+          trainer.fit(task, points, nullptr);
+          DividedTask saved({&mesh.group(Axis::tp)});
+          const Tensor rows = trainer.predict(saved, points).rows;
+          if (group.rank() == 0) predictions = rows;
         },
         backend_);
-    return {SafetensorsFile(recipe_.output / "model/model.safetensors").load_all(), records()};
+    return {SafetensorsFile(recipe_.output / "model/model.safetensors").load_all(), predictions, records()};
   }
 };
 
@@ -100,22 +125,33 @@ TEST_F(ManualDividedTest, TakesTheStepsOfWholeLayers) {
               << value << " of step " << step;
       for (const auto& [name, tensor] : whole.model)
         EXPECT_TRUE(divided.model.at(name).allclose(tensor, 1e-9, 1e-12)) << name;
+      EXPECT_TRUE(divided.predictions.allclose(whole.predictions, 1e-9, 1e-12));
     }
   }
 }
 
-TEST_F(ManualDividedTest, RowsThatNoLayerDividesAreRefused) {
+TEST_F(ManualDividedTest, ModulesThatRanksCannotDivideAreRefused) {
   recipe_.training.mesh.tp = 2;
-  recipe_.training.mesh.sequence_parallel = true;
   const trainer::Points points(27);
-  comm::run_rank_threads(2, [&](Group& group) {
-    const Mesh mesh = make_mesh(recipe_, group);
-    EXPECT_TRUE(mesh.tensor_parallel().divides_rows());
-    DividedTask task({&mesh.group(Axis::tp)});
-    EXPECT_THAT([&] { Trainer(recipe_, mesh, at::kCPU).fit(task, points, nullptr); },
-                ::testing::ThrowsMessage<ConfigError>(
-                    ::testing::HasSubstr("sequence_parallel: no layer of the module divides rows")));
+  const auto expect_refusal = [&](const std::string& reason, const auto& make_task) {
+    recipe_.output = folder_.path() / reason;
+    comm::run_rank_threads(2, [&](Group& group) {
+      const Mesh mesh = make_mesh(recipe_, group);
+      const auto task = make_task(TensorParallel{&mesh.group(Axis::tp)});
+      EXPECT_THAT([&] { Trainer(recipe_, mesh, at::kCPU).fit(*task, points, nullptr); },
+                  ThrowsMessage<ConfigError>(HasSubstr(reason)));
+    });
+  };
+  expect_refusal("no parameter of the module is divided",
+                 [](const TensorParallel&) { return std::make_shared<trainer::Line>(); });
+  expect_refusal("need equal masks", [](const TensorParallel& ranks) {
+    auto task = std::make_shared<DividedTask>(ranks);
+    task->net->register_module("dropout", torch::nn::Dropout(0.5));
+    return task;
   });
+  recipe_.training.mesh.sequence_parallel = true;
+  expect_refusal("no layer of the module divides rows",
+                 [](const TensorParallel& ranks) { return std::make_shared<DividedTask>(ranks); });
 }
 
 }  // namespace
