@@ -9,7 +9,7 @@
 #include "stretto/trainer/run/loop_fixture.h"
 
 // The fixture of tests of manual optimization: runs of a small GAN.
-namespace stretto {
+namespace stretto::trainer {
 
 struct Gan : torch::nn::Module {
   Gan() {
@@ -72,7 +72,7 @@ inline constexpr std::pair<const char*, const char*> strategies_and_backends[] =
     {"ddp", "shm"},   {"ddp", "tcp"},   {"zero1", "shm"}, {"zero1", "tcp"},
     {"zero2", "shm"}, {"zero2", "tcp"}, {"fsdp", "shm"},  {"fsdp", "tcp"}};
 
-class ManualTest : public trainer::LoopTest {
+class ManualTest : public LoopTest {
  protected:
   ManualTest() {
     recipe_.training.epochs = 2;
@@ -87,4 +87,4 @@ class ManualTest : public trainer::LoopTest {
   }
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

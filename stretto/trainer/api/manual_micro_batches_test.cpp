@@ -1,7 +1,7 @@
 #include "stretto/trainer/api/manual_fixture.h"
 
 // Several micro-batches per step.
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 using ::testing::HasSubstr;
@@ -147,4 +147,4 @@ TEST_F(ManualTest, EveryMicroBatchOfADeterministicRunMakesTheSameCalls) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

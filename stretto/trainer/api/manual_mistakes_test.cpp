@@ -2,7 +2,7 @@
 
 #include "stretto/trainer/api/manual_fixture.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 using ::testing::HasSubstr;
@@ -39,10 +39,10 @@ struct Diverges : GanTask {
     return {};
   }
 };
-struct AutomaticAsksForManual : trainer::Line {
+struct AutomaticAsksForManual : Line {
   Loss training_step(const Batch& batch, StepContext& context) override {
     context.manual();
-    return trainer::Line::training_step(batch, context);
+    return Line::training_step(batch, context);
   }
 };
 
@@ -69,4 +69,4 @@ TEST_F(ManualTest, SettingsThatDoNotApplyAreRefusedAtTheStart) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

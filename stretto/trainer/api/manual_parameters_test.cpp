@@ -1,7 +1,7 @@
 #include "stretto/trainer/api/manual_fixture.h"
 
 // The parameters, gradients and rows of a table that a step of one optimizer uses.
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 // Parameters that alternate, and the same parameters in two groups.
@@ -137,4 +137,4 @@ TEST_F(ManualTest, SparseAdamLeavesRowsThatWereNotUsed) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

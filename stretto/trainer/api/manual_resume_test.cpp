@@ -1,6 +1,6 @@
 #include "stretto/trainer/api/manual_fixture.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 TEST_F(ManualTest, ResumesExactly) {
@@ -35,4 +35,4 @@ TEST_F(ManualTest, SchedulesEndWithARunThatResumesWithOtherBatches) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

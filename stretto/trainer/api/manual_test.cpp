@@ -7,7 +7,7 @@
 #include "stretto/trainer/api/manual_fixture.h"
 #include "stretto/trainer/api/manual_optimization.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 TEST_F(ManualTest, IsTheSameForAnyNumberOfRanks) {
@@ -61,7 +61,7 @@ TEST_F(ManualTest, AGanTrainsAsInAPlainTorchLoop) {
   // By default, biases have no weight decay.
   torch::optim::AdamW weights({net.generator->weight}, torch::optim::AdamWOptions(0.05).weight_decay(0.1));
   torch::optim::AdamW biases({net.generator->bias}, torch::optim::AdamWOptions(0.05).weight_decay(0));
-  const trainer::Points points(27);
+  const Points points(27);
   int64_t step = 0;
   for (const auto& samples : RecordsBatches::batches) {
     std::vector<Tensor> x;
@@ -175,4 +175,4 @@ TEST_F(ManualTest, AnAverageFollowsTheBatches) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

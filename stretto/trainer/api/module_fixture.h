@@ -13,7 +13,7 @@
 
 // The fixture of tests of the interface of modules: runs of a small regression, whose module has a training
 // step only.
-namespace stretto {
+namespace stretto::trainer {
 
 // Sample i has x = (sin i, cos i) and y = 2 sin i - cos i.
 class Plane : public data::SampleDataset {
@@ -71,10 +71,10 @@ class ModuleTest : public ::testing::Test {
     });
     return result;
   }
-  std::vector<nlohmann::json> records() const { return trainer::records_of(recipe_.output); }
+  std::vector<nlohmann::json> records() const { return records_of(recipe_.output); }
 
   TempFolder folder_;
   Recipe recipe_;
 };
 
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -5,7 +5,7 @@
 #include "stretto/trainer/api/module_fixture.h"
 
 // Values that a module logs: StepContext::log().
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 using ::testing::HasSubstr;
@@ -79,4 +79,4 @@ TEST_F(ModuleTest, AMonitoredMeanNeedsAMode) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -5,7 +5,7 @@
 #include "stretto/optim/optimizers.h"
 #include "stretto/trainer/api/module_fixture.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 using ::testing::HasSubstr;
@@ -81,4 +81,4 @@ TEST_F(ModuleTest, ModulesThatCannotBeTrainedAreRefused) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

@@ -6,7 +6,7 @@
 #include "stretto/trainer/api/module_fixture.h"
 
 // Losses, gradients and weights that are not finite.
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 using ::testing::HasSubstr;
@@ -118,4 +118,4 @@ TEST_F(ModuleTest, WeightsThatOverflowAreNotSavedUnlessAllowed) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

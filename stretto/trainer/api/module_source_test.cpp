@@ -7,7 +7,7 @@
 #include "stretto/trainer/api/module_fixture.h"
 
 // Parameters of a source: Module::parameters_from().
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 using ::testing::HasSubstr;
@@ -83,4 +83,4 @@ TEST_F(ModuleTest, SourcesThatDoNotFitAreRefused) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

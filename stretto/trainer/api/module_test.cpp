@@ -9,7 +9,7 @@
 #include "stretto/tensor/safetensors.h"
 #include "stretto/trainer/api/module_fixture.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 using ::testing::HasSubstr;
@@ -163,4 +163,4 @@ TEST_F(ModuleTest, TorchsRandomNumbersContinueAfterAResume) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer

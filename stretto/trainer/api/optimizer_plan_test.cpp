@@ -9,7 +9,7 @@
 #include "stretto/trainer/api/module_fixture.h"
 #include "stretto/trainer/records/logged_values.h"
 
-namespace stretto {
+namespace stretto::trainer {
 namespace {
 
 struct Planned : Regression {
@@ -32,7 +32,7 @@ TEST_F(ModuleTest, ParameterGroupsHaveTheirOwnSettings) {
   const NamedTensors weights = SafetensorsFile(recipe_.output / "model/model.safetensors").load_all();
   Regression by_hand;
   by_hand.root().to(at::kDouble);
-  trainer::LoggedWindows logged;
+  LoggedWindows logged;
   comm::run_rank_threads(1, [&](Group& group) {
     const Mesh mesh(group, {});
     StepContext context(mesh, logged, true);
@@ -48,4 +48,4 @@ TEST_F(ModuleTest, ParameterGroupsHaveTheirOwnSettings) {
 }
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::trainer
