@@ -33,8 +33,9 @@ if(EXISTS ${STRETTO_TORCH_ROOT}/lib/libtorch_cpu.so)
 endif()
 
 # stretto_precompile(TARGET KIND): compiles TARGET with the precompiled header KIND, if there is one, and
-# links its libtorch.
+# links its libtorch. A program links what it links before this call.
 function(stretto_precompile target kind)
+  stretto_link_layers_first(${target})
   if(TARGET ${kind})
     target_precompile_headers(${target} REUSE_FROM ${kind})
     target_compile_options(${target} PRIVATE -fPIC -fpch-preprocess -Winvalid-pch)
