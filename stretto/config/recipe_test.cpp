@@ -6,7 +6,6 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
-#include "stretto/base/philox.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/config/model_json.h"
 #include "stretto/config/tasks/token_classification.h"
@@ -207,30 +206,6 @@ TEST(Recipe, AMissingFileIsNamed) {
               ThrowsMessage<IoError>(HasSubstr("no/such/recipe.yaml: No such file")));
 }
 
-// Arbitrary bytes are either read or rejected with a ConfigError.
-TEST(Recipe, DamagedFilesAreRefusedWithAMessage) {
-  const ScopedVariable data("STRETTO_DATA", "/data");
-  const std::string good = read_file(sst2_recipe);
-  int refused = 0;
-  for (uint32_t trial = 0; trial < 2000; ++trial) {
-    std::string bad = good;
-    for (uint32_t edit = 0; edit < 3; ++edit) {
-      const auto draw = philox({trial, edit, 0, 0}, 7);
-      constexpr std::string_view bytes = ":{}[]\"'\n\t -&*!#%@`|>,?~\x04\xff";
-      const size_t at = draw[0] % bad.size();
-      if (draw[1] % 3 == 0) bad.erase(at, draw[2] % 40);
-      if (draw[1] % 3 != 0) bad.insert(at, 1, bytes[draw[2] % bytes.size()]);
-    }
-    try {
-      parse_recipe(bad, "bad.yaml");
-    } catch (const ConfigError& error) {
-      EXPECT_THAT(error.what(), StartsWith("bad.yaml"));
-      ++refused;
-    }
-  }
-  EXPECT_GT(refused, 1000);
-}
-
 TEST(Recipe, HelpAndSchemaContainEverySetting) {
   const std::string help = recipe_help();
   for (const char* key : {"model.path", "data.max_length", "training.global_batch_size", "optimizer.lr",
@@ -300,6 +275,7 @@ TEST(Recipe, SettingsThatMayChangeOnResumeAreDeclaredSo) {
                                       "training.max_tokens",
                                       "training.grad_accumulation_steps"};
   Recipe recipe;
+  std::set<std::string> seen;
   for (const char* task :
        {"text-classification", "token-classification", "question-answering", "causal-lm"}) {
     recipe.task = task;
@@ -307,7 +283,9 @@ TEST(Recipe, SettingsThatMayChangeOnResumeAreDeclaredSo) {
     const auto compared = computing_settings(recipe);
     for (const std::string& name : settings::all_names(fields)) {
       const bool is_free = free.contains(name) || free.contains(name.substr(0, name.find('.')));
-      EXPECT_EQ(may_change_on_resume(name), is_free) << name;
+      if (seen.insert(name).second) {
+        EXPECT_EQ(may_change_on_resume(name), is_free) << name;
+      }
       EXPECT_FALSE(is_free && compared.contains(name)) << name;
     }
   }
