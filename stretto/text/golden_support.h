@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include "stretto/base/files.h"
 #include "stretto/text/tokenizer.h"
@@ -23,18 +24,8 @@ inline std::filesystem::path golden_path(const std::string& name) {
 
 // Python's zlib.crc32, continued from `sum`.
 inline uint32_t crc32(std::string_view bytes, uint32_t sum) {
-  static const auto table = [] {
-    std::array<uint32_t, 256> entries{};
-    for (uint32_t i = 0; i < 256; ++i) {
-      uint32_t value = i;
-      for (int bit = 0; bit < 8; ++bit) value = value >> 1 ^ (value & 1 ? 0xEDB88320 : 0);
-      entries[i] = value;
-    }
-    return entries;
-  }();
-  sum = ~sum;
-  for (const char byte : bytes) sum = sum >> 8 ^ table[(sum ^ static_cast<unsigned char>(byte)) & 0xFF];
-  return ~sum;
+  return static_cast<uint32_t>(
+      ::crc32(sum, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size())));
 }
 
 // Ids, then offsets, in the format of line_of() in the script.
