@@ -5,6 +5,8 @@
 #include <map>
 #include <optional>
 
+#include <matmul_kernels.h>  // written by CMake: a hash of their sources
+
 #include <ATen/Parallel.h>
 #include <torch/version.h>
 
