@@ -3,7 +3,8 @@
 folder (STRETTO_BUILD): one test case per way to do it.
 
 Programs are compiled without optimisation, which takes half the time, and with ccache if it is installed. Most of the rest is
-libtorch's headers: the case Precompiled, which runs first, compiles the headers of other projects once, into STRETTO_PRECOMPILED.
+libtorch's headers: where it does not matter, they are those that the build's own tests have precompiled (STRETTO_MACROS: its macros).
+The project of `stretto new` is compiled without them.
 """
 
 import concurrent.futures
@@ -19,7 +20,8 @@ import unittest
 
 PREFIX = pathlib.Path(os.environ["STRETTO_INSTALLED"])
 BUILD = pathlib.Path(os.environ["STRETTO_BUILD"])
-PRECOMPILED = pathlib.Path(os.environ["STRETTO_PRECOMPILED"])
+PRECOMPILED = ["-O0", "-fPIC", *os.environ["STRETTO_MACROS"].split(), "-DGTEST_HAS_PTHREAD=1", "-DFMT_SHARED", "-include",
+               str(BUILD / "CMakeFiles/stretto_torch_test_pch.dir/cmake_pch.hxx")]
 PROJECT = pathlib.Path(__file__).parent / "project"
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/extending"
 
@@ -38,19 +40,38 @@ def run(*command, folder, expect=0, **variables):
     return done.stdout
 
 
-def configure(source, folder, *options, prefix=PREFIX, **kwargs):
-    return run("cmake", "-S", source, "-B", "build", *([f"-DCMAKE_PREFIX_PATH={prefix}"] if prefix else []),
-               f"-DCMAKE_CXX_FLAGS_RELEASE=-O0 -include {PRECOMPILED / 'others.h'}", "-DCMAKE_BUILD_TYPE=Release",
-               "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *options, folder=folder, **kwargs)
+def configure(source, folder, *options, **kwargs):
+    return run("cmake", "-S", source, "-B", "build", "-DCMAKE_BUILD_TYPE=Release", *options, folder=folder, **kwargs)
+
+
+def configure_precompiled(source, folder, *options, **kwargs):
+    """Finds the installation. GCC accepts a precompiled header only with the macros that it was compiled with."""
+    linker = ["-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=mold"] if shutil.which("mold") else []
+    return configure(source, folder, f"-DCMAKE_PREFIX_PATH={PREFIX}", f"-DCMAKE_CXX_FLAGS_RELEASE={' '.join(PRECOMPILED)}",
+                     "-DCMAKE_CXX_EXTENSIONS=OFF", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *linker, *options, **kwargs)
 
 
 def flags_of_package(folder):
-    """Returns the compile command of the project that is configured in the folder, without the precompiled
-    headers."""
+    """Returns the flags by which the project that is configured in the folder finds headers."""
     words = shlex.split(json.loads((folder / "build/compile_commands.json").read_text())[0]["command"])
-    flags = words[next(index for index, word in enumerate(words) if word.startswith("-")):words.index("-o")]
-    include = flags.index("-include")
-    return flags[:include] + flags[include + 2:]
+    return [word for word in words[:words.index("-o")] if word not in PRECOMPILED]
+
+
+def searched(flags):
+    """Returns the folders in which flags search headers, in their order."""
+    words = iter(flags)
+    own, system = [], []
+    for word in words:
+        if word == "-isystem":
+            system.append(next(words))
+        elif word.startswith("-I"):
+            own.append(word[2:])
+    return [folder for folder in map(os.path.realpath, own + system) if folder != "/usr/include"]
+
+
+def precompiled_flags():
+    """Returns the flags of pkg-config with which the precompiled header is valid."""
+    return [flag for flag in flags_of_pkg_config("--cflags") if flag != "-pthread"] + PRECOMPILED
 
 
 def flags_of_pkg_config(*options):
@@ -95,19 +116,6 @@ class InFolder(unittest.TestCase):
         self.folder = pathlib.Path(temporary.name)
 
 
-class Precompiled(InFolder):
-    def test_headers_of_other_projects(self):
-        """Uses the package's flags, with which alone the precompiled headers are valid."""
-        shutil.rmtree(PRECOMPILED, ignore_errors=True)
-        PRECOMPILED.mkdir()
-        configure(PROJECT, self.folder)
-        flags = flags_of_package(self.folder)
-        (PRECOMPILED / "flags.json").write_text(json.dumps(flags))
-        others = set().union(*(others_of(name) for name in public_headers() if is_of_torch(name)))
-        (PRECOMPILED / "others.h").write_text("".join(f"#include <{name}>\n" for name in sorted(others)))
-        run("c++", "-x", "c++-header", *flags, "others.h", "-o", "others.h.gch", folder=PRECOMPILED)
-
-
 class InstallTree(InFolder):
     def test_programs_print_their_version(self):
         version = run(PREFIX / "bin/stretto", "--version", folder=self.folder).strip()
@@ -125,7 +133,6 @@ class InstallTree(InFolder):
         """Other projects' headers are precompiled together for all that include libtorch, so what a header uses of them is searched
         among those it includes. A failing assertion after the header ends its compilation there: what follows is the
         instantiation of libtorch's templates, most of the time, which the programs of the other cases show for all headers."""
-        flags = json.loads((PRECOMPILED / "flags.json").read_text())
         public = public_headers()
         self.assertGreater(len(public), 20)
         projects = {"at": "ATen|torch", "torch": "torch", "c10": "c10|ATen|torch", "fmt": "fmt", "nlohmann": "nlohmann"}
@@ -138,8 +145,8 @@ class InstallTree(InFolder):
         def compile_alone(name):
             source = self.folder / (name.replace("/", "_") + ".cpp")
             source.write_text(f'#include <{name}>\nstatic_assert(false, "the header has ended");\n')
-            precompiled = ["-include", PRECOMPILED / "others.h"] if is_of_torch(name) else []
-            said = run("c++", "-fsyntax-only", "-Wfatal-errors", *flags, *precompiled, source, folder=self.folder, expect=1)
+            flags = precompiled_flags() if is_of_torch(name) else flags_of_pkg_config("--cflags")
+            said = run("c++", "-fsyntax-only", "-Wfatal-errors", *flags, source, folder=self.folder, expect=1)
             self.assertRegex(said, r"error: .*the header has ended", name)
 
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -150,30 +157,28 @@ class Packages(InFolder):
     """Tests the installation through find_package and pkg-config."""
 
     def test_a_project_builds_and_trains(self):
-        configure(PROJECT, self.folder)
+        configure_precompiled(PROJECT, self.folder)
         run("cmake", "--build", "build", folder=self.folder)
         self.assertIn("200 steps", run("build/consumer", "out", folder=self.folder))
         self.assertTrue((self.folder / "out/model/line.safetensors").exists())
         self.check_pkg_config(self.folder / "build/CMakeFiles/consumer.dir/consumer.cpp.o")
 
     def check_pkg_config(self, compiled):
-        """The package's flags alone find the headers, define what the library was compiled with, and link
-        it."""
+        """The package's flags alone find the headers, define what the library was compiled with, and link it."""
         flags = flags_of_pkg_config("--cflags")
-
-        def headers(flags):
-            made = run("c++", "-M", *flags, PROJECT / "consumer.cpp", folder=self.folder)
-            return {os.path.realpath(self.folder / name) for name in made.replace("\\\n", " ").split()[1:]}
-
-        wanted = headers(flags_of_package(self.folder))
-        self.assertEqual(headers(flags), wanted)
-        self.assertIn(os.path.realpath(PREFIX / "include/stretto/stretto.h"), wanted)
+        found, wanted = searched(flags), searched(flags_of_package(self.folder))
+        self.assertEqual(set(found), set(wanted))
+        first = os.path.realpath(PREFIX / "lib/stretto/include_first")
+        for folders in found, wanted:
+            self.assertIn(os.path.realpath(PREFIX / "include"), folders)
+            torch = [folders.index(name) for name in folders if name.endswith("torch/include")]
+            self.assertLess(folders.index(first), min(torch))  # it replaces a header of libtorch
         self.assertLessEqual({"-std=c++20", "-DUSE_DISTRIBUTED"}, set(flags))
         run("c++", compiled, *flags_of_pkg_config("--libs"), "-o", "linked", folder=self.folder)
         self.assertIn("200 steps", run("./linked", "again", folder=self.folder))
 
     def test_a_missing_libtorch_is_named(self):
-        said = configure(PROJECT, self.folder, "-DSTRETTO_TORCH=/no/such/folder", expect=1)
+        said = configure(PROJECT, self.folder, f"-DCMAKE_PREFIX_PATH={PREFIX}", "-DSTRETTO_TORCH=/no/such/folder", expect=1)
         self.assertRegex(" ".join(said.split()), r"there is no libtorch in /no/such/folder; set STRETTO_TORCH to a folder "
                          r"with include/ and lib/ of libtorch [0-9.]+")
 
@@ -183,11 +188,10 @@ class Packages(InFolder):
         version.write_text("#define TORCH_VERSION_MAJOR 1\n#define TORCH_VERSION_MINOR 13\n#define TORCH_VERSION_PATCH 1\n")
         (self.folder / "torch/lib").mkdir()
         (self.folder / "torch/lib/libtorch_cpu.so").touch()
-        said = configure(PROJECT, self.folder, expect=1, STRETTO_TORCH=str(self.folder / "torch"))
+        said = configure(PROJECT, self.folder, f"-DCMAKE_PREFIX_PATH={PREFIX}", expect=1, STRETTO_TORCH=str(self.folder / "torch"))
         self.assertRegex(" ".join(said.split()), r"torch is 1\.13\.1, but this stretto was built with 2\.[0-9]+\.[0-9]+; set STRETTO_TORCH")
 
     def test_saving_lites_optimizer_with_torch_is_refused_with_one_message(self):
-        flags = [*json.loads((PRECOMPILED / "flags.json").read_text()), "-include", PRECOMPILED / "others.h"]
         (self.folder / "program.cpp").write_text("""
             #include <torch/torch.h>
             #include <stretto/stretto.h>
@@ -199,7 +203,7 @@ class Packages(InFolder):
               torch::save(optimizer, "optimizer.pt");
               torch::load(optimizer, "optimizer.pt");
             }""")
-        said = run("c++", "-fsyntax-only", *flags, "program.cpp", folder=self.folder, expect=1)
+        said = run("c++", "-fsyntax-only", *precompiled_flags(), "program.cpp", folder=self.folder, expect=1)
         errors = re.findall("error: (.*)", said)
         self.assertEqual(len(errors), 2, said)
         self.assertIn("torch::save of a LiteOptimizer is not supported: call lite.save(folder", errors[0])
@@ -214,7 +218,7 @@ class Extending(InFolder):
         cls.temporary = tempfile.TemporaryDirectory(prefix="stretto-extending-")
         cls.addClassCleanup(cls.temporary.cleanup)
         cls.build = pathlib.Path(cls.temporary.name)
-        configure(EXAMPLE, cls.build, "-DCMAKE_UNITY_BUILD=ON")  # the headers are read once for all files of a program
+        configure_precompiled(EXAMPLE, cls.build, "-DCMAKE_UNITY_BUILD=ON")  # the headers are read once for all files of a program
         run("cmake", "--build", "build", "-j", "2", folder=cls.build)
 
     def test_a_model_family_is_trained_by_a_bundled_task(self):
@@ -370,8 +374,12 @@ class NewProject(InFolder):
         self.assertEqual(sorted(file.name for file in project.iterdir()),
                          [".gitignore", "CMakeLists.txt", "README.md", "recipe.yaml", "train.cpp"])
         self.assertFalse([file for file in project.iterdir() if re.search(r"@[A-Z]+@", file.read_text())])
+        # Its own precompiled header takes longer to compile than the program, which includes the same headers.
+        precompiled = re.search(r"target_precompile_headers\(train PRIVATE (.*)\)", (project / "CMakeLists.txt").read_text())[1]
+        self.assertLessEqual(set(precompiled.split()), set(re.findall("^#include (.*)", (project / "train.cpp").read_text(), re.MULTILINE)))
         # With `bin` on the PATH, the location of stretto is not stated anywhere.
-        configure(project, project, prefix=None, PATH=f"{BUILD / 'bin'}:{os.environ['PATH']}")
+        configure(project, project, "-DCMAKE_CXX_FLAGS_RELEASE=-O0", "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON",
+                  PATH=f"{BUILD / 'bin'}:{os.environ['PATH']}")
         self.assertIn(f"stretto_DIR:PATH={BUILD}", (project / "build/CMakeCache.txt").read_text())
         run("cmake", "--build", "build", folder=project)
 
