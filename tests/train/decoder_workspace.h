@@ -36,7 +36,7 @@ model: {{config: {0}gpt2.json}}
 tokenizer: {{path: {0}model}}
 data: {{train: {0}train.txt, validation: {0}dev.txt, max_length: 24, cache: {0}cache}}
 causal_lm: {{document: line, append_eos: false}}
-training: {{max_steps: 12, global_batch_size: 8, precision: fp64, device: cpu, seed: 7, max_grad_norm: 0.5}}
+training: {{max_steps: 8, global_batch_size: 8, precision: fp64, device: cpu, seed: 7, max_grad_norm: 0.5}}
 optimizer: {{lr: 0.003}}
 evaluate: {{every: never, batch_size: 8}}
 track: {{log_every: 1}}

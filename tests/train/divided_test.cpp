@@ -45,9 +45,9 @@ TEST(Divided, ModelsTakeTheStepsOfWholeOnes) {
   const DecoderWorkspace workspace;
   for (const std::string model : {"gpt2", "llama"}) {
     const std::string settings = " model.config=" + workspace.path(model + ".json") +
-                                 " evaluate.every=6 training.grad_accumulation_steps=2";
+                                 " evaluate.every=4 training.grad_accumulation_steps=2";
     workspace.train(model, 2, settings);
-    EXPECT_THAT(workspace.losses(model), SizeIs(12));
+    EXPECT_THAT(workspace.losses(model), SizeIs(8));
     const auto evaluated = [&](const std::string& run) {
       std::vector<double> losses;
       for (const nlohmann::json& record : workspace.metrics(run))
@@ -109,7 +109,7 @@ TEST(Divided, EveryOptimizerTakesTheStepsOfWholeTensors) {
     for (const auto& [ranks, mesh] :
          {Division{2, "training.mesh.tp=2"}, {2, ""}, {4, "training.mesh.tp=4"}}) {
       workspace.train("moved", ranks,
-                      fmt::format("optimizer.type={} training.steps_this_run=4 {}", optimizer, mesh));
+                      fmt::format("optimizer.type={} training.steps_this_run=3 {}", optimizer, mesh));
     }
     expect_same_losses("moved");
     std::filesystem::remove_all(workspace.path("moved"));
@@ -121,7 +121,7 @@ TEST(Divided, EveryOptimizerTakesTheStepsOfWholeTensors) {
 TEST(Divided, TextsAndTestsAreThoseOfWholeModels) {
   const DecoderWorkspace workspace;
   workspace.write("short.txt", workspace.read("dev.txt").substr(0, workspace.read("dev.txt").find('\n') + 1));
-  const std::string settings = "evaluate.every=6 evaluate.samples=[good,bad,film] ";
+  const std::string settings = "evaluate.every=4 evaluate.samples=[good,bad,film] ";
   workspace.train("whole", 1, settings);
   const auto results_of = [&](const std::string& run, const std::string& text, int ranks,
                               const std::string& mesh) {
@@ -184,8 +184,9 @@ TEST(Divided, DeterministicRunsRepeatTheirBits) {
   }
 }
 
-// Each pair of two different meshes is tried in one direction (the differences 1, 2 and 4 of seven numbers):
-// what a file holds does not depend on who reads it.
+// Each mesh is left for the two that follow it, and entered from the two before it: what a file holds does
+// not depend on who reads it (Stages, of the layer checkpoint, and SessionTest leave each mesh for each other
+// one).
 TEST(Divided, RunsResumeOnAnyMesh) {
   const DecoderWorkspace workspace;
   const std::string settings = "ema.decay=0.9 training.max_steps=7 ";
@@ -202,7 +203,7 @@ TEST(Divided, RunsResumeOnAnyMesh) {
     workspace.train(begun, meshes[first].ranks,
                     settings + "training.steps_this_run=4 " + meshes[first].settings);
     EXPECT_THAT(workspace.losses(begun), SizeIs(4));
-    for (const size_t further : {0, 1, 2, 4}) {
+    for (const size_t further : {1, 2}) {
       const size_t second = (first + further) % std::size(meshes);
       SCOPED_TRACE(fmt::format("from {} to {}", first, second));
       std::filesystem::remove_all(workspace.path("moved"));
@@ -265,7 +266,7 @@ TEST(Divided, WhatCannotBeCombinedIsRefused) {
 // A BERT of 4 heads with 33 words.
 TEST(Divided, ClassifiersTakeTheStepsOfWholeOnes) {
   const ThreadWorkspace workspace;
-  const std::string settings = "training.max_steps=12 ";
+  const std::string settings = "training.max_steps=8 ";
   workspace.train("whole", 2, settings);
   for (const auto& [ranks, mesh] : few_divisions) {
     workspace.train("divided", ranks, settings + "resume=false " + mesh);

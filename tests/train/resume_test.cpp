@@ -64,8 +64,9 @@ TEST_P(ResumeAtEveryStep, EqualsTheUninterruptedRun) {
   ASSERT_GE(last, 9);
   const auto whole = records("whole");
   for (int64_t step = 1; step < last; ++step) {
-    // The first epoch has 3 steps. What differs between some settings does not depend on the position.
-    const bool is_chosen = step == 1 || step == 3 || step == 4 || step == last - 1;
+    // The first epoch has 3 steps. What differs between some settings does not depend on the position: it is
+    // once inside of an epoch, and once at its end, where the run evaluates.
+    const bool is_chosen = step == 3 || step == 4;
     if (GetParam().resumes == At::some_steps && !is_chosen) continue;
     SCOPED_TRACE(fmt::format("resumed after step {} of {}", step, last));
     const std::string run = "from" + std::to_string(step);
@@ -87,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "training.precision=fp32 training.grad_accumulation_steps=2"},
         Setting{"TwoRanksAccumulating", 2, At::every_step,
                 "training.precision=fp32 training.grad_accumulation_steps=2"},
-        Setting{"TwoRanksBf16", 2, At::every_step, "training.precision=bf16 track.log_every=2"},
+        Setting{"TwoRanksBf16", 2, At::some_steps, "training.precision=bf16 track.log_every=2"},
         Setting{"TwoRanksBf16Accumulating", 2, At::some_steps,
                 "training.precision=bf16 training.grad_accumulation_steps=4"},
         Setting{"TwoRanksFp16", 2, At::every_step,
