@@ -349,7 +349,7 @@ def main(program):
         write_tagger(stretto, "tagger", **TAGGER)
         (folder / "encoder.yaml").write_text(RECIPE.replace("config: tagger.json", "config: encoder/config.json").replace(
             "task:", "tokenizer: {path: encoder}\ntask:"))
-        run = check_ranks_and_resuming(stretto, "tagger.yaml", ["hsdp"])
+        run = check_ranks_and_resuming(stretto, "tagger.yaml", [])  # TrainingParity of the layer tasks: under all strategies
         stretto.run("test", "tagger.yaml", "-N", 2, "--no-pin", f"output={run}")
         check_predictions(stretto, run)
         check_vectors(stretto)
