@@ -46,7 +46,7 @@ TEST(TrainLaws, RecomputedActivationsChangeNothing) {
 TEST(TrainLaws, EveryStrategyTakesTheSameSteps) {
   const ThreadWorkspace workspace;
   const std::string settings =
-      "training.max_steps=12 evaluate.every=never training.grad_accumulation_steps=2 ";
+      "training.max_steps=8 evaluate.every=never training.grad_accumulation_steps=2 ";
   workspace.train("ddp", 2, settings);
   int other = 1;  // each on 3 ranks and on 1 or 2
   for (const std::string sharding :

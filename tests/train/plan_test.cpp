@@ -15,7 +15,7 @@ using ::testing::Not;
 TEST(Plan, ComparesTheStrategiesWithoutTouchingTheRun) {
   const Workspace workspace;
   const std::string command = workspace.command("plan", 2, "training.epochs=20 training.precision=fp32");
-  const ShellResult json = shell(command + " --steps 3 --json");
+  const ShellResult json = shell(command + " --steps 2 --json");
   ASSERT_EQ(json.exit_code, 0) << json.err;
   const auto plan = nlohmann::json::parse(json.out);
   EXPECT_EQ(plan.at("ranks"), 2);
@@ -30,7 +30,7 @@ TEST(Plan, ComparesTheStrategiesWithoutTouchingTheRun) {
   EXPECT_FALSE(workspace.has("run/plan"));
   EXPECT_FALSE(workspace.has("run/metrics.jsonl"));
 
-  const ShellResult table = shell(command + " --steps 3 --memory 0.001");
+  const ShellResult table = shell(command + " --steps 2 --memory 0.001");
   ASSERT_EQ(table.exit_code, 0) << table.err;
   EXPECT_THAT(table.out, AllOf(ContainsRegex("zero1 +[0-9.]+ [KM]iB +[0-9.]+ [KM]iB +[0-9.]+ ms"),
                                HasSubstr("does not fit"), HasSubstr("No strategy fits")));
@@ -45,7 +45,7 @@ TEST(Plan, ProposesTheMeshThatFitsIntoMemory) {
       "training.epochs=20 training.global_batch_size=null training.batch_size=32 training.precision=fp32";
   const std::string command = workspace.command("plan", 2, settings);
   const auto plan = [&](const std::string& more) {
-    const ShellResult result = shell(command + " --steps 3 --json " + more);
+    const ShellResult result = shell(command + " --steps 2 --json " + more);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return nlohmann::json::parse(result.out);
   };
@@ -69,7 +69,7 @@ TEST(Plan, ProposesTheMeshThatFitsIntoMemory) {
       << "biases and norms are whole";
   ASSERT_LT(least(divided), 0.85 * least(whole));
   const double between = (least(divided) + least(whole)) / 2 / (1 << 30);
-  const ShellResult table = shell(fmt::format("{} --steps 3 --memory {:.4f}", command, between));
+  const ShellResult table = shell(fmt::format("{} --steps 2 --memory {:.4f}", command, between));
   ASSERT_EQ(table.exit_code, 0) << table.err;
   EXPECT_THAT(table.out, AllOf(ContainsRegex("fsdp +[0-9.]+ [KMG]iB.*does not fit"),
                                ContainsRegex("tp 2 +[0-9.]+ [KMG]iB.*<- recommended"),
@@ -82,7 +82,7 @@ TEST(Plan, ProposesTheMeshThatFitsIntoMemory) {
   }
   EXPECT_THAT(divides_rows, ::testing::SizeIs(2));
   // Heads that ranks cannot divide are no proposal.
-  const ShellResult none = shell(workspace.command("plan", 3, settings) + " --steps 3 --memory 0.001");
+  const ShellResult none = shell(workspace.command("plan", 3, settings) + " --steps 2 --memory 0.001");
   ASSERT_EQ(none.exit_code, 0) << none.err;
   EXPECT_THAT(none.out, AllOf(HasSubstr("No strategy fits"), Not(HasSubstr("tp "))));
 }
@@ -99,7 +99,7 @@ TEST(Plan, PlansDifferBetweenOneAndSeveralHosts) {
   const Workspace workspace;
   const ShellResult result =
       shell(workspace.command("plan", 2, "training.epochs=20 training.precision=fp32") +
-            " --nodes 2 --steps 3 --json");
+            " --nodes 2 --steps 2 --json");
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto plan = nlohmann::json::parse(result.out);
   EXPECT_EQ(plan.at("ranks"), 4);
