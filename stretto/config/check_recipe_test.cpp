@@ -1,0 +1,144 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/temp_folder.h"
+#include "stretto/config/recipe_fixture.h"
+
+namespace stretto {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+// Writes a recipe whose files all exist, with `overrides` applied.
+class CheckRecipe : public ::testing::Test {
+ protected:
+  void check(std::vector<std::string> overrides, Verb verb = Verb::train) {
+    for (const char* file : {"train.tsv", "dev.tsv", "test.tsv"})
+      write_file_atomic(folder_.path() / file, "");
+    const std::string path = folder_.path();
+    make_folders(folder_.path() / "run/model");
+    write_file_atomic(folder_.path() / "run/model/config.json", "");
+    const std::vector<std::string> files = {"output=" + path + "/run", "model.path=" + path,
+                                            "data.train=" + path + "/train.tsv",
+                                            "data.validation=" + path + "/dev.tsv"};
+    overrides.insert(overrides.begin(), files.begin(), files.end());
+    check_recipe(recipe_of("task: text-classification\n", overrides), verb);
+  }
+  void refuses(const std::vector<std::string>& overrides, const std::string& message,
+               Verb verb = Verb::train) {
+    EXPECT_THAT([&] { check(overrides, verb); }, ThrowsMessage<ConfigError>(HasSubstr(message)));
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(CheckRecipe, AGoodRecipePasses) {
+  EXPECT_NO_THROW(check({}));
+  EXPECT_NO_THROW(check({"data.test=" + (folder_.path() / "test.tsv").string()}, Verb::test));
+  EXPECT_NO_THROW(check({"data.validation=null", "evaluate.every=never"}));
+}
+
+TEST_F(CheckRecipe, AVerbNeedsItsOwnSettingsOnly) {
+  refuses({"data.train=null"},
+          "data.train is required by stretto train; add it to the recipe, or pass --set data.train=");
+  refuses({}, "data.test is required by stretto test", Verb::test);
+  EXPECT_NO_THROW(
+      check({"data.train=null", "data.test=" + (folder_.path() / "test.tsv").string()}, Verb::test));
+  refuses(
+      {"data.validation=null"},
+      "evaluate.every: there are no samples to evaluate; set data.validation or data.validation_split, or "
+      "evaluate.every: never");
+}
+
+TEST_F(CheckRecipe, AUsersProgramLoadsModelAndDataItself) {
+  EXPECT_NO_THROW(check({"model.path=null", "data.train=null", "data.validation=/no/such.tsv"}, Verb::fit));
+  refuses({"model.path=null", "checkpoint.every=sometimes"}, "checkpoint.every", Verb::fit);
+}
+
+TEST_F(CheckRecipe, AModelThatTheRunReplacesIsRefused) {
+  const std::string run = folder_.path().string() + "/run";
+  refuses({"model.path=" + run + "/../run/model"},
+          "run/model is in the output folder, " + run + ", whose models");
+  refuses({"tokenizer.path=" + run + "/model"}, "tokenizer.path: " + run + "/model is in the output folder");
+  EXPECT_NO_THROW(check({"output=" + run + "/model-of"}));
+  EXPECT_NO_THROW(check({"output=" + folder_.path().string() + "/other", "model.path=" + run + "/model"}));
+}
+
+TEST_F(CheckRecipe, AnOptimizerThatNeedsWholeGradientsIsCheckedBeforeDataAreRead) {
+  refuses({"optimizer.type=LBFGS"},
+          "training.max_grad_norm: LBFGS compares gradients with changes of the loss");
+  refuses({"optimizer.type=LBFGS", "training.max_grad_norm=0", "training.max_grad_value=1"},
+          "training.max_grad_value: LBFGS compares");
+  refuses({"optimizer.type=LBFGS", "training.max_grad_norm=0", "training.precision=fp16"},
+          "training.precision: LBFGS evaluates a batch several times");
+  EXPECT_NO_THROW(check({"optimizer.type=LBFGS", "training.max_grad_norm=0"}));
+  EXPECT_NO_THROW(check({"optimizer.type=LBFGS"}, Verb::fit)) << "its Module may make another optimizer";
+}
+
+TEST_F(CheckRecipe, FilesMustExist) {
+  refuses({"data.train=/no/such.tsv"},
+          "--set data.train=/no/such.tsv: data.train: /no/such.tsv does not exist");
+  refuses({"model.path=bert-base-uncased"}, "model.path: bert-base-uncased does not exist");
+  refuses({"model.path=google/bert_uncased"},
+          "if it is a model of Hugging Face's hub, fetch it with `stretto pull google/bert_uncased`");
+  refuses({"data.test=/no/such.tsv"}, "data.test: /no/such.tsv does not exist");
+  refuses({"data.train=" + folder_.path().string()}, "is a folder; expected a file");
+  refuses({"data.validation=/dev/zero"}, "data.validation: /dev/zero is a pipe or a device");
+  refuses({"model.path=null", "model.config=" + folder_.path().string()}, "is a folder; expected a file");
+  refuses({"output=" + (folder_.path() / "train.tsv").string()}, "train.tsv is a file; expected a folder");
+  refuses({"output=/no/such/run", "data.test=" + (folder_.path() / "test.tsv").string()},
+          "output: there is no trained model in /no/such/run/model", Verb::test);
+}
+
+TEST_F(CheckRecipe, OneModelIsNeeded) {
+  const std::string config = "model.config=" + (folder_.path() / "train.tsv").string();
+  refuses({"model.path=null"}, "model.path is required (or model.config, for random weights)");
+  refuses({config}, "remove this or model.path");
+  refuses(
+      {"model.path=null", config},
+      "tokenizer.path is required if model.path is not set and model.config is not of model_type sequence-tagger");
+  EXPECT_NO_THROW(check({"model.path=null", config, "tokenizer.path=" + folder_.path().string()}));
+}
+
+TEST_F(CheckRecipe, ATypeOfModelNeedsItsSizes) {
+  const std::string config = (folder_.path() / "config.json").string();
+  write_file_atomic(config, R"({"model_type": "gpt2"})");
+  const std::vector<std::string> causal = {"task=causal-lm", "model.path=null",
+                                           "tokenizer.path=" + folder_.path().string()};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), causal.begin(), causal.end());
+    return more;
+  };
+  EXPECT_NO_THROW(check(with({"model.type=llama", "model.config.hidden_size=64"})));
+  EXPECT_NO_THROW(check(with({"model.type=gpt2", "model.config=" + config})));
+  refuses(with({"model.type=llama", "model.config=" + config}),
+          "config.json: model_type: found \"gpt2\", but model.type is llama");
+  refuses(with({"model.type=llama"}),
+          "--set model.type=llama: model.type: the sizes of the model are missing");
+  refuses(with({"model.type=lama"}), "did you mean \"llama\"?");
+  refuses(with({"model.type=mamba"}),
+          "--set model.type=mamba: model.type: \"mamba\" is not one of gpt2, llama, mistral, qwen2, qwen3");
+  refuses({"task=token-classification", "model.type=tagger"}, "\"tagger\" is not one of sequence-tagger");
+  refuses({"model.type=tagger"}, "\"tagger\" is not one of sequence-tagger, gpt2, llama, mistral");
+  refuses(with({"model.type=llama", "model.config.hiden_size=64"}),
+          "--set model.config.hiden_size=64: model.config.hiden_size: a model of type llama has no such key");
+  refuses({"task=causal-lm", "model.type=llama", "model.config.hidden_size=64"}, "remove this or model.path");
+  refuses({"task=causal-lm", "model.type=llama"},
+          "model.path: llama is a new model with random weights; remove this");
+}
+
+TEST_F(CheckRecipe, ContradictionsAreRefused) {
+  refuses(
+      {"scheduler.num_warmup_steps=5", "scheduler.warmup_ratio=0.1"},
+      "--set scheduler.warmup_ratio=0.1: scheduler.warmup_ratio: the warm-up is set twice; remove this or scheduler.num_warmup_steps (--set scheduler.num_warmup_steps=5)");
+  refuses({"scheduler.num_warmup_steps=5", "training.max_steps=4"}, "a warm-up of 5 steps is longer than");
+  refuses({"optimizer.type=SGD", "optimizer.nesterov=true"}, "needs a momentum above 0 and dampening 0");
+  refuses({"evaluate.every=never", "checkpoint.monitor=loss"},
+          "checkpoint.monitor: it has no meaning without evaluations, and evaluate.every (--set");
+}
+
+}  // namespace
+}  // namespace stretto

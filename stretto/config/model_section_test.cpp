@@ -1,0 +1,84 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/config/model_json.h"
+#include "stretto/config/recipe_fixture.h"
+
+// The configuration of a model as a section of the recipe.
+namespace stretto {
+namespace {
+
+using ::testing::ThrowsMessage;
+
+// A recipe of a language model whose model.config is a section.
+Recipe small_model(const std::string& model, const std::string& task = "causal-lm") {
+  return recipe_of("task: " + task + "\nmodel:\n" + model);
+}
+
+TEST(ModelSection, IsAConfigJson) {
+  const Recipe recipe = small_model(
+      "  type: llama\n  config:\n    hidden_size: 64\n    rope_theta: 1e4\n    hidden_act: gelu\n");
+  const ModelJson model = read_model_json(recipe.model);
+  EXPECT_EQ(model.json,
+            nlohmann::json::parse(
+                R"({"model_type": "llama", "hidden_size": 64, "rope_theta": 10000, "hidden_act": "gelu"})"));
+  EXPECT_EQ(model.name, "model.config");
+  EXPECT_NO_THROW(check_model_section(recipe));
+  EXPECT_EQ(recipe_of(dump_recipe(recipe)), recipe);
+  EXPECT_EQ(decode_recipe(encode_recipe(recipe)), recipe);
+  EXPECT_EQ(decode_recipe(encode_recipe(recipe)).origins.label("model.config.hidden_size"),
+            "r.yaml:5:18: model.config.hidden_size");
+  // Ranks and parts of a run must agree on it.
+  EXPECT_EQ(shared_settings(recipe).at("model.config").at("hidden_size"), 64);
+  EXPECT_EQ(computing_settings(recipe).at("model.config").at("hidden_size"), 64);
+  EXPECT_NO_THROW(check_model_section(small_model("  config: {model_type: gpt2, n_embd: 24, n_head: 2}\n")));
+  EXPECT_NO_THROW(check_model_section(small_model("  config: {model_type: added-family, any_key: 24}\n")));
+}
+
+TEST(ModelSection, MistakesHaveThePositionOfTheirKey) {
+  const auto refuses = [](const std::string& model, const std::string& message) {
+    EXPECT_THAT([&] { check_model_section(small_model(model)); }, ThrowsMessage<ConfigError>(message))
+        << model;
+  };
+  const std::string llama = "  type: llama\n  config:\n";
+  refuses(
+      llama + "    hidden_siez: 64\n",
+      "r.yaml:5:18: model.config.hidden_siez: a model of type llama has no such key, and it may change what the "
+      "model computes; remove it if it does not; did you mean \"hidden_size\"?");
+  refuses(llama + "    hidden_size: small\n",
+          "r.yaml:5:18: model.config.hidden_size: found \"small\"; expected an integer from 1 to 16777216");
+  refuses(
+      llama + "    hidden_size: 64\n    num_attention_heads: 3\n",
+      "r.yaml:5:18: model.config.hidden_size (64) must be a multiple of num_attention_heads (3) without head_dim");
+  refuses(llama + "    num_hidden_layers: 100000\n",
+          "r.yaml:5:24: model.config.num_hidden_layers: found 100000; expected an integer from 0 to 10000");
+  refuses(llama + "    hidden_size:\n    num_hidden_layers: 2\n",
+          "r.yaml:5:5: model.config.hidden_size: the value is empty; give one or remove the line");
+  refuses(llama + "    hidden_size: null\n",
+          "r.yaml:5:18: model.config.hidden_size: the value is null; give one, or remove the key for "
+          "transformers' default");
+  EXPECT_NO_THROW(check_model_section(small_model(llama + "    head_dim: null\n")));
+  refuses(llama + "    rope_scaling: {rope_type: linear}\n",
+          "r.yaml:5:19: model.config.rope_scaling: factor is missing");
+  refuses(
+      llama + "    num_attention_heads: 3\n",
+      "r.yaml:5:5: model.config: hidden_size (4096) must be a multiple of num_attention_heads (3) without head_dim");
+  refuses(
+      "  type: llama\n  config: {model_type: gpt2}\n",
+      "r.yaml:4:24: model.config.model_type: found \"gpt2\", but model.type is llama; remove one of them");
+  refuses(
+      "  config: {hidden_size: 8}\n",
+      "r.yaml:3:11: model.config: model_type is missing; set model.type to one of: gpt2, llama, mistral, qwen2, qwen3");
+  refuses(
+      "  config: {model_type: bert}\n",
+      "r.yaml:3:24: model.config.model_type: a bert cannot be described by a section, but gpt2, llama, mistral, qwen2, "
+      "qwen3 can; set model.config to the path of its config.json");
+  EXPECT_THAT(
+      [&] { check_model_section(small_model(llama + "    hidden_size: 64\n", "text-classification")); },
+      ThrowsMessage<ConfigError>(
+          "r.yaml:3:9: model.type: a llama is not for the task text-classification, but for causal-lm"));
+}
+
+}  // namespace
+}  // namespace stretto
