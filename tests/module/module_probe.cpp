@@ -4,6 +4,9 @@
 //   module_probe dropout OUTPUT MASKS [CHECKPOINT]        a Module with torch::nn::Dropout; each rank appends
 //                                                         the masks of its steps to MASKS.<rank>, a line per
 //                                                         step; CHECKPOINT is resumed
+//   module_probe numbers OUTPUT                           ranks that divide layers in pairs compare the
+//   random
+//                                                         numbers that they draw
 #include <fstream>
 
 #include <torch/nn/modules/dropout.h>
@@ -77,6 +80,33 @@ struct Dropping : Module {
   std::ofstream masks;
 };
 
+// torch's random numbers must be equal on the ranks of a layer, and differ between ranks with other samples.
+struct Drawing : Module {
+  struct Net : torch::nn::Module {
+    explicit Net(const nn::TensorParallel& ranks)
+        : up(register_module("up", std::make_shared<nn::ColumnLinear>(2, 2, ranks))),
+          down(register_module("down", std::make_shared<nn::RowLinear>(2, 1, ranks))) {}
+    std::shared_ptr<nn::ColumnLinear> up;
+    std::shared_ptr<nn::RowLinear> down;
+  };
+  explicit Drawing(const nn::TensorParallel& ranks) : net(model(std::make_shared<Net>(ranks))) {
+    parameters_from(nn::initial_values(*net, 1));
+  }
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    const Tensor drawn = at::rand({1});
+    const auto equal_along = [&](const AxisRanks& ranks) {
+      return ranks.all_gather(drawn).eq(drawn).sum().item<int64_t>();
+    };
+    const int64_t of_layer = equal_along(context.tensor_parallel()),
+                  of_data = equal_along(context.data_parallel());
+    if (of_layer != 2 || of_data != 1)
+      throw Error("{} of 2 ranks of a layer and {} of 2 others drew this number", of_layer, of_data);
+    return {net->down->forward(net->up->forward(batch.at("x"))).square().sum(),
+            static_cast<double>(batch.count)};
+  }
+  std::shared_ptr<Net> net;
+};
+
 void throw_in_a_callback(const comm::Job& job, Recipe recipe) {
   recipe.training.global_batch_size = 10;
   Sum module;
@@ -95,6 +125,15 @@ void drop(const comm::Job& job, Recipe recipe, const std::string& masks) {
   Trainer(recipe, mesh, job.device).fit(module, Ones(40, 40), nullptr);
 }
 
+void draw(const comm::Job& job, Recipe recipe) {
+  recipe.training.global_batch_size = 4;
+  recipe.training.max_steps = 2;
+  recipe.training.mesh.tp = 2;
+  const Mesh mesh = make_mesh(recipe, *job.group);
+  Drawing module(nn::TensorParallel::of(mesh.tensor_parallel()));
+  Trainer(recipe, mesh, job.device).fit(module, Ones(40, 2), nullptr);
+}
+
 }  // namespace
 
 int main(int argc, char** arguments) {
@@ -105,6 +144,8 @@ int main(int argc, char** arguments) {
     recipe.output = arguments[2];
     if (std::string_view(arguments[1]) == "callback") {
       throw_in_a_callback(job, recipe);
+    } else if (std::string_view(arguments[1]) == "numbers") {
+      draw(job, recipe);
     } else {
       if (argc > 4) recipe.resume = arguments[4];
       drop(job, recipe, arguments[3]);

@@ -229,6 +229,12 @@ TEST_F(ModuleProgram, TorchsDropoutDiffersByRankAndResumesExactly) {
   EXPECT_EQ(different.size(), 2 * 8u) << "masks of two ranks and eight steps";
 }
 
+TEST_F(ModuleProgram, RanksOfALayerDrawTheSameNumbersFromTorch) {
+  const ShellResult result = shell(fmt::format("{} launch -N 4 --no-pin {} numbers {}", STRETTO_PROGRAM,
+                                               MODULE_PROBE, (folder_.path() / "run").string()));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
 TEST_F(ModuleProgram, ACallbackThatThrowsOnOneRankEndsAll) {
   const ShellResult result = shell(fmt::format("{} launch -N 2 --no-pin {} callback {}", STRETTO_PROGRAM,
                                                MODULE_PROBE, (folder_.path() / "run").string()));

@@ -225,11 +225,10 @@ TEST(Divided, RunsResumeOnAnyMesh) {
 TEST(Divided, EqualValuesAreEqualBytesOnAnyMesh) {
   const DecoderWorkspace workspace;
   const auto files_of = [&](const Division& on) {
+    for (const char* folder : {"still", "converted"}) std::filesystem::remove_all(workspace.path(folder));
     workspace.train("still", on.ranks,
-                    fmt::format("model.config={} resume=false optimizer.lr=0 training.max_steps=1 "
-                                "checkpoint.every=1 {}",
+                    fmt::format("model.config={} optimizer.lr=0 training.max_steps=1 checkpoint.every=1 {}",
                                 workspace.path("llama-1.json"), on.settings));
-    std::filesystem::remove_all(workspace.path("converted"));
     weights::export_model(checkpoint_format::checkpoint_path(workspace.path("still/checkpoints"), 1),
                           workspace.path("converted"));
     return std::pair(workspace.read("still/model/model.safetensors"),
