@@ -76,6 +76,8 @@ class Interpreter {
       notes_.push_back(fmt::format("{}: {} without fi, at which bash ends with an error", file_.string(),
                                    counted(open, "if")));
     command_->notes = std::move(notes_);
+    for (const auto& [text, value] : variables_.rounded())
+      command_->rounded.push_back({fmt::format("{}:{}", file_.string(), text), value});
     return std::move(*command_);
   }
 
@@ -263,7 +265,7 @@ class Interpreter {
       throw ConfigError("it is not known whether this torchrun is run ({}); give the variable as NAME=VALUE",
                         why);
     words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(*torchrun));
-    command_ = {std::move(words), statement.line, {}};
+    command_ = {std::move(words), statement.line, {}, {}};
     return Truth::yes();
   }
 

@@ -14,11 +14,18 @@ struct ShellWord {
   std::string unknown;  // why the value, or a part of it, is not known: "line 3: ..."; empty: it is known
 };
 
+// A quotient that is not whole, which bash rounds.
+struct RoundedQuotient {
+  std::string text;  // with the place, and the values of variables
+  int64_t value = 0;
+};
+
 // The command with which a job script starts its ranks.
 struct JobCommand {
   std::vector<ShellWord> words;  // begins with torchrun, or what stands for it
   int64_t line = 0;
   std::vector<std::string> notes;  // about the script
+  std::vector<RoundedQuotient> rounded;
 };
 
 // Reads a job script of bash, such as those of NeuronxDistributed, without running anything: assignments,

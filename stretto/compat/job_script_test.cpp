@@ -63,7 +63,11 @@ TEST_F(JobScript, NumbersAreComputed) {
   EXPECT_THAT(words("A=32; B=3", "$(($A * $B / 8)) $((A-B*2)) $(( (A + B) % 4 )) $((A > B && !0)) $((NONE))"),
               ElementsAre("12", "26", "3", "1", "0"));
   EXPECT_THAT(error("DP=0\nB=$((1024 / $DP))"),
-              has_all("job.sh:2:", "$((1024 / $DP)): $((1024 / 0)) divides by 0", "NAME=VALUE"));
+              has_all("job.sh:2: $((1024 / $DP)) divides by 0; DP is 0", "NAME=VALUE"));
+  EXPECT_THAT(error("A=9; B=$((A - 9))\nC=$((A % B))"),
+              has_all("job.sh:2: $((A % B)) divides by 0; A is 9, B is 0 (line 1: A is 9)"));
+  EXPECT_THAT(error("A=eight\nB=$(($A * 2))"),
+              has_all("job.sh:2:", "A is \"eight\"; expected a whole number"));
   EXPECT_THAT(error("B=$((1 +))"), has_all("job.sh:1:", "cannot be read to its end"));
   EXPECT_THAT(error("A=x\nB=$((A + 1))"), has_all("job.sh:2:", "A is \"x\"; expected a whole number"));
   EXPECT_THAT(error("B=$((9223372036854775807 + 1))"), HasSubstr("is too large"));

@@ -173,6 +173,9 @@ LlamaJob job_of(const JobCommand& command, const std::filesystem::path& script) 
   job.width = flags.count("hidden_size");
   job.refused = flags.refused();
   job.config = config_of(flags, script);
+  for (const RoundedQuotient& quotient : command.rounded)
+    job.notes.push_back(
+        fmt::format("{}; a step of this job has {}", quotient.text, counted(job.global_batch(), "sequence")));
   return job;
 }
 
@@ -205,7 +208,10 @@ LlamaJob read_llama_job(const std::filesystem::path& script,
   try {
     return job_of(command, script);
   } catch (const ConfigError& error) {
-    throw ConfigError("{}:{}: {}", script.string(), command.line, error.what());
+    std::string cause;
+    for (const RoundedQuotient& quotient : command.rounded)
+      if (quotient.value == 0) cause = fmt::format(" ({})", quotient.text);
+    throw ConfigError("{}:{}: {}{}", script.string(), command.line, error.what(), cause);
   }
 }
 

@@ -64,7 +64,8 @@ TEST_F(LlamaJobs, The7bScriptIsRead) {
 TEST_F(LlamaJobs, The70bScriptIsRead) {
   EXPECT_THAT([] { read_llama_job(examples / "70b/pretrain.sh", {}); },
               ::testing::ThrowsMessage<ConfigError>(
-                  has_all("pretrain.sh:33: $(($GLOBAL_BATCH / $DP))", "divides by 0", "SLURM_NTASKS")));
+                  has_all("pretrain.sh:33: $(($GLOBAL_BATCH / $DP)) divides by 0; GLOBAL_BATCH is 1024, ",
+                          "DP is 0 (line 32: RANKS is 32, HOSTS is 1, TP is 32, PP is 4)", "--nodes")));
   const LlamaJob job =
       read_llama_job(examples / "70b/pretrain.sh", {{"SLURM_NTASKS", "32"}, {"SLURM_NODEID", "0"}});
   EXPECT_EQ(job.hosts, 32);
@@ -84,6 +85,29 @@ TEST_F(LlamaJobs, The70bScriptIsRead) {
   EXPECT_THAT([&] { job.arranged(3, 32, 32, 2); },
               ::testing::ThrowsMessage<ConfigError>(
                   HasSubstr("96 ranks on 3 hosts cannot be divided into groups of 64 (tp 32 x pp 2)")));
+}
+
+// Bash rounds quotients: the job trains on fewer sequences than it names, or on none.
+TEST_F(LlamaJobs, SequencesThatGroupsCannotShareEvenlyAreNamed) {
+  const auto read_7b = [](const std::string& sequences) {
+    return read_llama_job(examples / "7b/pretrain.sh", {{"GLOBAL_BATCH", sequences}});
+  };
+  const LlamaJob job = read_7b("7");
+  EXPECT_EQ(job.global_batch(), 4);
+  EXPECT_THAT(job.notes, ElementsAre(has_all("pretrain.sh:26: $(($GLOBAL_BATCH / $MICRO_BATCH / $DP)) is 1, ",
+                                             "7 / 4 is rounded", "GLOBAL_BATCH is 7", "DP is 4",
+                                             "a step of this job has 4 sequences")));
+  EXPECT_THAT(read_7b("8").notes, IsEmpty());
+  EXPECT_THAT([&] { read_7b("3"); },
+              ::testing::ThrowsMessage<ConfigError>(has_all(
+                  "--grad_accum_usteps 0: expected a whole number from 1",
+                  "pretrain.sh:26: $(($GLOBAL_BATCH / $MICRO_BATCH / $DP)) is 0, as 3 / 4 is rounded")));
+  EXPECT_THAT(
+      [] {
+        read_llama_job(examples / "7b/pretrain.sh", {{"TP", "eight"}});
+      },
+      ::testing::ThrowsMessage<ConfigError>(
+          has_all("pretrain.sh:25: ", "TP is \"eight\"; expected a whole number")));
 }
 
 TEST_F(LlamaJobs, DefaultsAreTheScripts) {

@@ -24,10 +24,10 @@ class Parser {
   Parser(std::string_view text, const std::function<int64_t(const std::string&)>& variable)
       : text_(text), variable_(variable) {}
 
-  int64_t all() {
-    const int64_t value = binary(0);
+  ShellNumber all() {
+    result_.value = binary(0);
     if (!rest().empty()) refuse();
-    return value;
+    return result_;
   }
 
  private:
@@ -75,15 +75,20 @@ class Parser {
     if (used == "-") overflows = __builtin_sub_overflow(a, b, &result);
     if (used == "*") overflows = __builtin_mul_overflow(a, b, &result);
     if (used == "/" || used == "%") {
-      if (b == 0)
-        throw ConfigError(
-            "$(({})) divides by 0; give other variables as NAME=VALUE, such as SLURM_NTASKS, the number of hosts",
-            text_);
+      if (b == 0) {
+        result_.divides_by_zero = true;
+        return 1;
+      }
       overflows = a == INT64_MIN && b == -1;
-      if (!overflows) result = used == "/" ? a / b : a % b;
+      if (!overflows) result = used == "/" ? quotient(a, b) : a % b;
     }
     if (overflows) throw ConfigError("$(({})) is too large", text_);
     return result;
+  }
+
+  int64_t quotient(int64_t a, int64_t b) {
+    if (a % b != 0 && result_.rounded.empty()) result_.rounded = fmt::format("{} / {}", a, b);
+    return a / b;
   }
 
   int64_t unary() {
@@ -126,11 +131,13 @@ class Parser {
   const std::function<int64_t(const std::string&)>& variable_;
   size_t at_ = 0;
   int depth_ = 0;
+  ShellNumber result_;
 };
 
 }  // namespace
 
-int64_t shell_arithmetic(std::string_view text, const std::function<int64_t(const std::string&)>& variable) {
+ShellNumber shell_arithmetic(std::string_view text,
+                             const std::function<int64_t(const std::string&)>& variable) {
   return Parser(text, variable).all();
 }
 

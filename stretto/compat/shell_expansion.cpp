@@ -28,6 +28,19 @@ std::string short_text(std::string_view text) {
   return text.size() <= most ? std::string(text) : std::string(text.substr(0, most)) + "...";
 }
 
+// The names of variables in the inside of $((...)), in order.
+std::vector<std::string> names_in(std::string_view inside) {
+  std::vector<std::string> names;
+  for (size_t at = 0; at < inside.size();) {
+    size_t size = 0;
+    while (at + size < inside.size() && is_of_name(inside[at + size])) ++size;
+    const std::string name(inside.substr(at, size));
+    if (name_size(name) > 0 && std::ranges::find(names, name) == names.end()) names.push_back(name);
+    at += std::max<size_t>(1, size);
+  }
+  return names;
+}
+
 bool has_pattern(std::string_view word) {
   return !word.starts_with('"') && !word.starts_with('\'') &&
          word.find_first_of("*?[") != std::string_view::npos && word.find('$') == std::string_view::npos;
@@ -103,7 +116,9 @@ void ShellVariables::set_unknown(const std::string& name, const std::string& why
 }
 
 void ShellVariables::unset(const std::string& name) {
-  if (!given_.contains(name)) values_[name] = {};
+  if (given_.contains(name)) return;
+  values_[name] = {};
+  origins_.erase(name);
 }
 
 void ShellVariables::assign(const std::string& word, const std::string& uncertain) {
@@ -112,6 +127,7 @@ void ShellVariables::assign(const std::string& word, const std::string& uncertai
   if (given_.contains(name)) return;
   const bool appends = word[size] == '+';
   const std::string_view text = std::string_view(word).substr(size + (appends ? 2 : 1));
+  const std::string origin = origin_of(text);
   Value value = appends ? look_up(name) : Value{};
   if (!uncertain.empty()) {
     value.items = {value.text() + mark(uncertain)};
@@ -124,6 +140,20 @@ void ShellVariables::assign(const std::string& word, const std::string& uncertai
     value.items = {value.text() + expand_whole(text).text};
   }
   values_[name] = std::move(value);
+  origins_.erase(name);
+  if (!origin.empty()) origins_[name] = origin;
+}
+
+// " (line 3: C is 4, D is 2)" for a text with $((...)), "" for another.
+std::string ShellVariables::origin_of(std::string_view text) const {
+  if (text.find("$((") == std::string_view::npos) return "";
+  std::string values;
+  for (const std::string& name : names_in(text)) {
+    const std::string value = look_up(name).text();
+    if (!value.empty() && unknown_in(value).empty())
+      values += fmt::format("{}{} is {}", values.empty() ? "" : ", ", name, short_text(value));
+  }
+  return values.empty() ? "" : fmt::format(" (line {}: {})", line_, values);
 }
 
 std::string ShellVariables::mark(const std::string& why) {
@@ -220,7 +250,27 @@ ShellVariables::Value ShellVariables::substitution(std::string_view text) {
   return {{mark(fmt::format("line {}: {} is known when the script runs", line_, text))}};
 }
 
+// "; A is 8, B is 2 (line 3: C is 4, D is 2)"; "": there are no variables in it.
+std::string ShellVariables::values_of(std::string_view inside) const {
+  std::string texts;
+  for (const std::string& name : names_in(inside)) {
+    const std::string value = look_up(name).text();
+    const bool is_known = unknown_in(value).empty();
+    texts += fmt::format("{}{} is {}", texts.empty() ? "; " : ", ", name,
+                         value.empty() ? "not set"
+                         : is_known    ? short_text(value)
+                                       : "not known");
+    if (const auto origin = origins_.find(name); origin != origins_.end()) texts += origin->second;
+  }
+  return texts;
+}
+
 ShellVariables::Value ShellVariables::arithmetic(std::string_view inside) {
+  for (const std::string& name : names_in(inside)) {  // bash reads another text as the name of a variable
+    const std::string value(trim(look_up(name).text()));
+    if (!value.empty() && name_size(value) == value.size() && !look_up(value).is_set())
+      throw ConfigError("$(({})): {} is \"{}\"; expected a whole number", inside, name, short_text(value));
+  }
   Fields fields(/*splits=*/false);
   expand_part(inside, /*is_quoted=*/true, fields);
   const auto words = fields.all();
@@ -238,13 +288,24 @@ ShellVariables::Value ShellVariables::arithmetic(std::string_view inside) {
     if (!number) throw ConfigError("{} is \"{}\"; expected a whole number", name, value);
     return *number;
   };
+  ShellNumber number;
   try {
-    const int64_t result = shell_arithmetic(text, variable);
-    return {{unknown.empty() ? std::to_string(result) : mark(unknown)}};
+    number = shell_arithmetic(text, variable);
   } catch (const ConfigError& error) {
     if (text == inside) throw;
     throw ConfigError("$(({})): {}", inside, error.what());
   }
+  if (!unknown.empty()) return {{mark(unknown)}};
+  const std::string values = values_of(inside);
+  if (number.divides_by_zero)
+    throw ConfigError(
+        "$(({})) divides by 0{}; give other values as NAME=VALUE, or the number of hosts by --nodes", inside,
+        values);
+  if (!number.rounded.empty())
+    rounded_.push_back({fmt::format("{}: $(({})) is {}, as {} is rounded{}", line_, inside, number.value,
+                                    number.rounded, values),
+                        number.value});
+  return {{std::to_string(number.value)}};
 }
 
 // The folder of the script is the only output that is known.

@@ -45,6 +45,9 @@ class ShellVariables {
   // Returns whether [ ... ], [[ ... ]], test ... or ((...)) holds. The result of other commands is not known.
   Truth condition(std::vector<std::string> words);
 
+  // The quotients that were rounded so far, each with its line: "28: $(($BATCH / $DP)) is 1, ...".
+  const std::vector<RoundedQuotient>& rounded() const { return rounded_; }
+
  private:
   struct Value {
     std::vector<std::string> items;  // of an array, or one; none: it is not set
@@ -64,6 +67,8 @@ class ShellVariables {
   Value substitution(std::string_view text);
   Value braces(std::string_view inside);
   Value arithmetic(std::string_view inside);
+  std::string values_of(std::string_view inside) const;
+  std::string origin_of(std::string_view text) const;
   Value output_of(std::string_view command);
   Value not_read(std::string_view text);
   Truth expression(const std::vector<std::string>& words);
@@ -73,7 +78,9 @@ class ShellVariables {
   std::filesystem::path folder_;
   std::set<std::string> given_;
   std::map<std::string, Value> values_;
-  std::vector<std::string> reasons_;  // of marks
+  std::map<std::string, std::string> origins_;  // of values that were computed, for messages
+  std::vector<std::string> reasons_;            // of marks
+  std::vector<RoundedQuotient> rounded_;
   int64_t line_ = 0;
 };
 
