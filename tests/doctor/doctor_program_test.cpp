@@ -67,6 +67,9 @@ TEST(Doctor, OptionsOfAPlanThatDoNotApplyToJobScriptsAreRefused) {
               AllOf(HasSubstr("\"sequence_parallel\": false"), HasSubstr("\"sequence_parallel\": true")));
   EXPECT_THAT(shell(plan + "--steps 3").err, HasSubstr("--steps is for recipes"));
   EXPECT_THAT(shell(plan + "--deepspeed ds.json").err, HasSubstr("files of other tools are for recipes"));
+  EXPECT_THAT(shell(STRETTO_PROGRAM " plan " + example + " --gflops 50").err,
+              HasSubstr("it is a folder; expected a recipe (a YAML file) or a job script, such as " +
+                        example + "/pretrain.sh"));
 }
 
 TEST(Doctor, RefusesNoRanks) {

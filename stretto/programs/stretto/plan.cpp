@@ -64,6 +64,17 @@ bool can_measure(const Recipe& recipe, double available) {
   return tp * arguments::memory_per_rank(recipe, Verb::train, job) <= available;
 }
 
+// Throws ConfigError for a folder, with the name of a job script in it.
+void require_file(const std::filesystem::path& planned) {
+  std::error_code failed;
+  if (!std::filesystem::is_directory(planned, failed)) return;
+  std::vector<std::string> scripts;
+  for (const auto& entry : std::filesystem::directory_iterator(planned, failed))
+    if (arguments::is_job_script(entry.path())) scripts.push_back(entry.path().string());
+  throw ConfigError("{}: it is a folder; expected a recipe (a YAML file) or a job script{}", planned.string(),
+                    scripts.empty() ? " (FILE.sh)" : ", such as " + *std::ranges::min_element(scripts));
+}
+
 // Measures on one data rank; the arguments describe the planned job.
 int plan(arguments::PlanArguments& arguments) {
   arguments::refuse_script_options(arguments);
@@ -116,6 +127,7 @@ void add_plan(CLI::App& app, int& exit_code) {
   verb->footer(
       "A job script of NeuronxDistributed (FILE.sh) is read, not run: its variables may follow as NAME=VALUE.");
   verb->callback([arguments, &exit_code] {
+    require_file(arguments->recipe.recipe);
     if (arguments::is_job_script(arguments->recipe.recipe)) return plan_script(*arguments);
     exit_code = plan(*arguments);
   });
