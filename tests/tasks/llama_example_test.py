@@ -13,6 +13,9 @@ import tempfile
 from workspace import SOURCE, Stretto, losses_of, require, write_lines, write_model
 
 STEPS = 10
+# The keys that neuronx_distributed_config() adds to those of the example, with its defaults.
+NXD_DEFAULTS = {"context_parallel_size": 1, "expert_parallel_size": 1, "pipeline_config": None, "pad_model": False, "lora_config": None,
+                "lnc_size": 1}
 
 
 def main(program, example):
@@ -26,7 +29,7 @@ def main(program, example):
                     "--max_steps", STEPS, "--train_batch_size", 4, "--grad_accum_usteps", 2, "--use_zero1_optimizer", 1, "--precision", "fp32",
                     "-N", 4, "--no-pin", "--output_dir", "script")
         config = json.loads((SOURCE / "examples/llama/nxd_config.json").read_text())
-        (folder / "nxd_config.json").write_text(json.dumps(config))
+        (folder / "nxd_config.json").write_text(json.dumps({**NXD_DEFAULTS, **config}))
         job = ["nxd_config.json", SOURCE / "examples/llama/pretrain.yaml", "--no-pin", "data.seq_len=48", "llama.lr=3e-3", "llama.warmup_steps=2",
                f"training.max_steps={STEPS}", "training.precision=fp32", "training.device=cpu"]
         wanted = losses_of(stretto, "script")
@@ -46,7 +49,8 @@ def main(program, example):
         found = losses_of(stretto, "parts")
         require(len(found) == STEPS and all(math.isclose(a, b, rel_tol=1e-4) for a, b in zip(found, wanted)), f"in parts: {found}, {wanted}")
         for change, message in (({"tensor_parallel": 2}, 'nxd_config.json:1:'), ({"optimizer_config": {"zero_one": True}}, "zero_one_enabled"),
-                                ({"pipeline_parallel_size": 4}, "pipeline_parallel_size")):
+                                ({"pipeline_parallel_size": 4}, "pipeline_parallel_size: layers are not divided into stages"),
+                                ({"lora_config": {"lora_rank": 8}}, "lora_config: adapters are not available")):
             (folder / "nxd_config.json").write_text(json.dumps({**config, **change}))
             pretrain.require_error(message, *parts, "-N", 2)
 
