@@ -135,10 +135,10 @@ def stretto_loss(options, model, seed, start, text):
     return json.loads((run / "dev_results.json").read_text())["loss"]
 
 
-def peer_loss(options, model, seed, start, text):
+def peer_loss(options, model, seed, start, text, length=LENGTH):
     folder = options.output
     out = measure.run([options.python, "-c", PEER, folder, folder / f"{model}.json", text, start or "", options.precision, seed, options.steps,
-                       LENGTH, BATCH],
+                       length, BATCH],
                       measure.one_core(), {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}).out
     return json.loads(out.splitlines()[-1])["loss"]
 

@@ -4,6 +4,8 @@
 - a GPT-2 (a recipe) and a Llama (run-llama) of 6 layers, width 384, on tinyshakespeare: dp 4, tp 2 x dp 2, tp 4, tp 2 x zero1 and
   tp 2 x fsdp; a run that is killed on tp 2 x dp 2 and resumed on tp 4; and two hosts (network namespaces) with dp between them and tp
   inside;
+- with --seeds, the validation loss of that Llama after equal tokens, trained by run-llama and by a plain PyTorch loop over transformers'
+  Llama from the same weights on the same blocks; the run of run-llama is killed on tp 2 x dp 2 and resumed on tp 4;
 - BERT-base's shape and an encoder such as MiniLM on SST-2, tp 2 and dp 2: the losses of each step, and the encoder's accuracy.
 
 Prints the largest distance of each curve from that of dp, and the places where a requirement is missed. fp32, no dropout.
@@ -16,6 +18,7 @@ import pathlib
 import shlex
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -60,16 +63,19 @@ class Curves:
         every = max(2, steps // 4)
         if self.model == "llama":
             save = ["--save_checkpoint", "--checkpoint_freq", every, "--num_kept_checkpoint", -1] if saves else []
-            return [self.options.stretto, "run-llama", *common, "--model_path", folder / "llama.json", "--model_name", folder / "tokenizer",
-                    "--data_dir", folder / "train.txt", "--seq_len", self.options.length, "--train_batch_size", batch, "--max_steps", steps,
-                    "--lr", "1e-3", "--beta2", 0.95, "--weight_decay", 0.1, "--warmup_steps", steps // 10, "--scheduler_type", "cosine",
-                    "--precision", "fp32", "--seed", 1, "--use_selective_checkpoint", 1, "--tensor_parallel_size", tp, "--output_dir", run,
-                    *save]
+            return [self.options.stretto, "run-llama", *common, *self.model_and_data(), "--seq_len", self.options.length,
+                    "--train_batch_size", batch, "--max_steps", steps, "--lr", "1e-3", "--beta2", 0.95, "--weight_decay", 0.1,
+                    "--warmup_steps", steps // 10, "--scheduler_type", "cosine", "--precision", "fp32", "--seed", 1,
+                    "--use_selective_checkpoint", 1, "--tensor_parallel_size", tp, "--output_dir", run, *save]
         return [self.options.stretto, "train", folder / "recipe.yaml", *common, "--tp", tp, f"model.config={folder / 'gpt2.json'}",
                 f"tokenizer.path={folder / 'tokenizer'}", f"data.train={folder / 'train.txt'}", f"data.max_length={self.options.length}",
                 f"training.batch_size={batch}", f"training.max_steps={steps}", "scheduler.type=CosineWithWarmup",
                 f"scheduler.num_warmup_steps={steps // 10}", f"checkpoint.every={every if saves else 'never'}", "checkpoint.keep_last=0",
                 f"output={run}"]
+
+    def model_and_data(self):
+        """The flags of run-llama."""
+        return ["--model_path", self.folder / "llama.json", "--model_name", self.folder / "tokenizer", "--data_dir", self.folder / "train.txt"]
 
     def run(self, name, tp, strategy):
         run = self.folder / f"{self.model}-{name.replace(' ', '')}"
@@ -100,6 +106,19 @@ class Curves:
         hosts = [[*self.command(run, 2, "ddp", hosts=2), "--nnodes", 2, "--node-rank", host, "--master-addr", "10.77.0.1"] for host in (0, 1)]
         execute([TESTBED, *(shlex.join(map(str, command)) for command in hosts)], STRETTO_SECRET="0123456789abcdef" * 4)
         return losses_of(run)
+
+
+class SeedCurves(Curves):
+    """Runs of the Llama from given weights on given blocks, in their order, which are evaluated at the end."""
+
+    def __init__(self, options, folder, start, text):
+        super().__init__(options, "llama", folder)
+        self.start, self.text = start, text
+
+    def model_and_data(self):
+        # The peer's warm-up begins at 0, that of run-llama's cosine above it.
+        return ["--pretrained_weight", self.start, "--data_dir", self.text, "--validation_dir", self.folder / "validation.txt", "--do_eval",
+                "--set", "training.shuffle=false", "--set", "scheduler.warmup_start=null"]
 
 
 def finished(command, **environment):
@@ -171,6 +190,26 @@ def shakespeare(options, folder):
             compare(f"{model}, two hosts, tp 2 inside", curves.on_two_hosts(), reference, options.bound)
 
 
+def validation(options, folder):
+    """The validation losses of runs that are killed and resumed on another mesh, beside those of transformers' Llama."""
+    accuracy = load_accuracy()
+    ours, theirs = [], []
+    peer = argparse.Namespace(output=folder, data=options.text, python=options.python, precision="fp32", steps=options.steps)
+    accuracy.prepare(peer)
+    Curves(options, "llama", folder)  # writes llama.json
+    for seed in options.seeds:
+        start, text = accuracy.prepare_start(peer, "llama", seed)
+        curves = SeedCurves(options, folder, start, text)
+        curves.killed_and_resumed()
+        ours.append(json.loads((folder / "llama-killed/test_results.json").read_text())["loss"])
+        shutil.rmtree(folder / "llama-killed")
+        theirs.append(accuracy.peer_loss(peer, "llama", seed, start, text, options.length))
+        print(f"{f'llama, seed {seed}, validation loss':34} stretto {ours[-1]:.4f}, transformers {theirs[-1]:.4f}", flush=True)
+    own, other = statistics.mean(ours), statistics.mean(theirs)
+    print(f"{'llama, mean of seeds':34} stretto {own:.4f}, transformers {other:.4f}; must be at most 0.01 above it: "
+          f"{'met' if own <= other + 0.01 else 'MISSED'}", flush=True)
+
+
 def load_accuracy():
     sys.path.insert(0, str(measure.ROOT / "bench/language_models"))
     import accuracy
@@ -209,7 +248,7 @@ def main():
     data = pathlib.Path(os.environ.get("STRETTO_DATA", "."))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stretto", type=pathlib.Path, default=measure.ROOT / "build/release/bin/stretto")
-    parser.add_argument("--python", default=sys.executable, help="a Python with tokenizers")
+    parser.add_argument("--python", default=sys.executable, help="a Python with tokenizers; for --seeds also with torch and transformers")
     parser.add_argument("--text", type=pathlib.Path, default=data / "tinyshakespeare/input.txt")
     parser.add_argument("--sst2", type=pathlib.Path, default=data / "sst2", help="a folder with train.tsv and dev.tsv")
     parser.add_argument("--encoder", help="default: STRETTO_ENCODER, else the demo's")
@@ -218,6 +257,7 @@ def main():
     parser.add_argument("--bound", type=float, default=2e-3, help="the largest distance of a language model's loss")
     parser.add_argument("--models", nargs="*", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--meshes", nargs="*", choices=list(MESHES)[1:], default=list(MESHES)[1:], help="besides dp 4")
+    parser.add_argument("--seeds", type=int, nargs="*", default=[], help="of the Llama's validation loss beside transformers'")
     parser.add_argument("--sst2-steps", type=int, default=50)
     parser.add_argument("--samples", type=int, default=8000, help="of SST-2, for the accuracy; 0: without SST-2")
     options = parser.parse_args()
@@ -225,6 +265,8 @@ def main():
         folder = pathlib.Path(name)
         if options.models:
             shakespeare(options, folder)
+        if options.seeds:
+            validation(options, folder / "seeds")
         if options.samples:
             options.encoder = measure.encoder(options.encoder)
             sst2(options, folder)
