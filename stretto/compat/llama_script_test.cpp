@@ -6,6 +6,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/message_support.h"
+#include "stretto/base/strings.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/compat/llama_flags.h"
 #include "stretto/config/recipe.h"
@@ -36,6 +37,10 @@ class LlamaScript : public ::testing::Test {
     write_file_atomic(folder_.path() / name, content);
   }
   std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+  static std::vector<std::string> words(std::string_view text) {
+    const auto all = split_words(text);
+    return {all.begin(), all.end()};
+  }
 
   LlamaPlan translate(const std::vector<std::string>& more, const std::string& data = "text.txt") const {
     std::vector<std::string> flags = {"--model_path", path("model"),  "--data_dir",
@@ -92,6 +97,44 @@ TEST_F(LlamaScript, DefaultsAreTheScripts) {
   EXPECT_EQ(defaults.track.throughput_steps, 10);
   EXPECT_THAT(defaults.track.trackers, ElementsAre("jsonl", "tensorboard", "results"));
   EXPECT_EQ(defaults.output, path("out"));
+}
+
+TEST_F(LlamaScript, EachValueReachesItsSetting) {
+  const Recipe changed = recipe(words(
+      "--lr=1e-3 --beta1=0.8 --beta2=0.95 --weight_decay=0.1 --seed=7 --tb_dir=tb --precision=fp32 "
+      "--logging_interval=5 --steps_this_run=100 --warmup_steps=9 --train_batch_size=3 --grad_accum_usteps=5"));
+  const auto& adamw = changed.optimizer.as<optim::AdamwOptions>();
+  EXPECT_EQ(adamw.lr, 1e-3);
+  EXPECT_EQ(adamw.betas, (std::array<double, 2>{0.8, 0.95}));
+  EXPECT_EQ(adamw.weight_decay, 0.1);
+  EXPECT_EQ(changed.training.seed, 7);
+  EXPECT_EQ(changed.training.precision, Precision::fp32);
+  EXPECT_EQ(changed.training.steps_this_run, 100);
+  EXPECT_EQ(changed.training.batch_size, 3);
+  EXPECT_EQ(changed.training.grad_accumulation_steps, 5);
+  EXPECT_EQ(changed.scheduler.value("num_warmup_steps"), 9);
+  EXPECT_EQ(changed.track.logging_dir, "tb");
+  EXPECT_EQ(changed.track.log_every, Interval(5));
+  const LlamaPlan epochs = translate({"--num_train_epochs", "3", "--warmup_steps", "0"});
+  EXPECT_EQ(parse_recipe(epochs.script.recipe, "run-llama").training.epochs, 3);
+  EXPECT_EQ(parse_recipe(epochs.script.recipe, "run-llama").training.max_steps, std::nullopt);
+}
+
+// What has no meaning on this hardware is accepted, and named once.
+TEST_F(LlamaScript, FlagsWithoutEffectAreNamedOnce) {
+  const std::vector<std::string> names = words(
+      "use_fp32_optimizer use_gpu_compatible_precision use_mix_precision use_deferred_init use_meta_device_init "
+      "use_flash_attention transpose_nki_inputs qkv_linear fuse_qkv kv_replicator num_microbatches fuse_microbatches "
+      "deallocate_pipeline_outputs trace_file_path save_load_xser log_rank0 hooks hooks_dump_base_directory "
+      "hooks_interval target_layers master_print_model_layers dump_only_master_rank dump_only_norms "
+      "enable_activation_dumps enable_grad_dumps enable_tb_logging_master_rank_activation_norms "
+      "enable_tb_logging_master_rank_grad_norms");
+  std::vector<std::string> flags = {"--max_steps=5000"};
+  for (const std::string& name : names) flags.push_back("--" + name + "=1");
+  const std::vector<std::string> notes = translate(flags).script.notes;
+  EXPECT_EQ(notes.size(), names.size());
+  for (const std::string& name : names)
+    EXPECT_THAT(notes, Contains(HasSubstr("--" + name + " is ignored: ")));
 }
 
 // The flags of run_llama_7b_tp_ptl.sh.

@@ -3,6 +3,7 @@
 #include "stretto/base/files.h"
 #include "stretto/compat/flair_script.h"
 #include "stretto/compat/hf_script.h"
+#include "stretto/compat/llama_job.h"
 #include "stretto/compat/llama_script.h"
 
 namespace stretto {
@@ -119,12 +120,33 @@ void add_llama_script(Mistakes& all) {
   add("a setting out of range", {"--tensor_parallel_size", "0"});
 }
 
+void add_job_scripts(Mistakes& all) {
+  const auto add = [&](const char* name, const std::map<std::string, std::string>& given) {
+    all.push_back({std::string("job script: ") + name, [=] {
+                     write_file_atomic("config.json", "{}");
+                     write_file_atomic("job.sh",
+                                       "TP=8; SEQUENCES=1024\n"
+                                       "DP=$((32 / $TP))\n"
+                                       "STEPS=$(($SEQUENCES / $DP))\n"
+                                       "torchrun --nproc_per_node 32 run_llama_nxd_ptl.py --model_path . "
+                                       "--tensor_parallel_size $TP --grad_accum_usteps $STEPS\n");
+                     compat::read_llama_job("job.sh", given);
+                   }});
+  };
+  add("an unknown variable", {{"TPP", "8"}});
+  add("a variable that is no number", {{"TP", "eight"}});
+  add("a quotient of 0", {{"TP", "64"}});
+  add("fewer sequences than groups", {{"SEQUENCES", "3"}});
+  add("ranks that cannot be divided", {{"TP", "5"}});
+}
+
 }  // namespace
 
 void add_scripts(Mistakes& all) {
   add_hf_scripts(all);
   add_flair_script(all);
   add_llama_script(all);
+  add_job_scripts(all);
 }
 
 }  // namespace stretto

@@ -35,7 +35,7 @@ def check_meshes(stretto):
     stretto.run(*TWO, "--output_dir", "two")
     wanted = losses_of(stretto, "two")
     require(len(wanted) == STEPS and wanted[-1] < wanted[0] - 0.5, f"losses {wanted}")
-    one = [*TWO, "--tensor_parallel_size", 1]
+    one = [*TWO, "--tensor_parallel_size", 1, "--data_dir", "train.txt", "--set", "causal_lm.document=line"]  # the text, not its corpus
     one[one.index("-N") + 1] = 1
     stretto.run(*one, "--output_dir", "one")
     require_losses("one rank", losses_of(stretto, "one"), wanted)
