@@ -214,6 +214,9 @@ class Interpreter {
     for (std::string joined = ";";; ++at_) {
       const ShellStatement& statement = statements_[at_];
       variables_.set_line(statement.line);
+      if (joined == ";" && statement.words[0] == "exit" && uncertain().empty())
+        throw ConfigError("the script ends here ({}), before torchrun; give other variables as NAME=VALUE",
+                          fmt::join(statement.words, " "));
       if (joined == ";" || truth.is_unknown() || (joined == "&&") == truth.value) {
         branches_.push_back({.line = statement.line, .is_read = true, .unknown = truth.unknown});
         const Truth own = read_simple(statement);

@@ -134,6 +134,9 @@ TEST_F(JobScript, OtherFilesAreRefused) {
               has_all("job.sh:1: DATA is not set: the folder; give it as DATA=VALUE"));
   EXPECT_THAT(error("[ 1 = 1 ] && { A=1; }"), has_all("job.sh:1: a group in { } is not read", "if ... fi"));
   EXPECT_THAT(error("(cd x; torchrun y)"), has_all("job.sh:1: a group in ( ) is not read"));
+  EXPECT_THAT(error("A=3\nif [ $A -eq 3 ]; then\n  exit 1\nfi\ntorchrun x"),
+              has_all("job.sh:3: the script ends here (exit 1), before torchrun", "NAME=VALUE"));
+  EXPECT_THAT(read("cd x || exit 1\nif grep -q x y; then exit 1; fi\ntorchrun x").words, SizeIs(2));
   EXPECT_THAT(read("{ A=1; torchrun $A; }").words, SizeIs(2));
   EXPECT_THAT(read("srun --ntasks 2 python3 -m torch.distributed.run --nnodes 2 x.py").words, SizeIs(4));
 }

@@ -123,6 +123,11 @@ const std::vector<Flag>& llama_flags() {
 
 bool fine_tunes(const ScriptState& state) { return state.has("task") || state.has("pretrained_ckpt"); }
 
+bool divides_rows(const ScriptState& state) {
+  return state.is_true(given_name(state, "use_sequence_parallel", "sequence_parallel_enabled"),
+                       /*unset=*/!fine_tunes(state));
+}
+
 std::string given_name(const ScriptState& state, const std::string& name, const std::string& other) {
   if (state.has(name) && state.has(other) && state.given.at(name) != state.given.at(other))
     throw ConfigError("{}: {} is given too; remove one of them", state.text(name), state.text(other));

@@ -11,6 +11,9 @@ const std::vector<Flag>& llama_flags();
 // Whether a command line is one of the fine-tuning script, whose defaults differ.
 bool fine_tunes(const ScriptState& state);
 
+// Whether the ranks of a layer divide the rows between layers, by default as in the scripts.
+bool divides_rows(const ScriptState& state);
+
 // The name of the two that is given, or the first; the value of either. Throws ConfigError if both are given
 // with different values.
 std::string given_name(const ScriptState& state, const std::string& name, const std::string& other);

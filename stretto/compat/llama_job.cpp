@@ -76,6 +76,10 @@ class Flags {
   bool is_true(const std::string& flag) const { return known(flag).is_true(flag); }
   std::string text(const std::string& flag) const { return known(flag).value(flag, ""); }
   bool fine_tunes() const { return compat::fine_tunes(state_); }
+  bool divides_rows() const {
+    known("sequence_parallel_enabled");
+    return compat::divides_rows(known("use_sequence_parallel"));
+  }
 
   // What stretto run-llama does not do.
   std::vector<std::string> refused() const {
@@ -163,7 +167,7 @@ LlamaJob job_of(const JobCommand& command, const std::filesystem::path& script) 
   job.length = flags.whole("seq_len", tunes ? 2048 : 4096, 2);
   job.recomputes =
       !flags.is_true("use_selective_checkpoint") && !flags.is_true("selective_checkpoint_enabled");
-  job.divides_rows = flags.is_true("use_sequence_parallel") || flags.is_true("sequence_parallel_enabled");
+  job.divides_rows = flags.divides_rows();
   if (flags.is_true("use_zero1_optimizer") || flags.is_true("use_zero_1")) job.strategy = "zero1";
   if (flags.has("precision")) {
     const std::string precision = flags.text("precision");

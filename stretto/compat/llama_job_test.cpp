@@ -117,10 +117,13 @@ TEST_F(LlamaJobs, DefaultsAreTheScripts) {
   EXPECT_EQ(job.micro_batches, 1);
   EXPECT_EQ(job.length, 4096);
   EXPECT_TRUE(job.recomputes);
+  EXPECT_TRUE(job.divides_rows);
+  EXPECT_FALSE(read("--use_sequence_parallel 0").divides_rows);
   EXPECT_EQ(job.strategy, "ddp");
   const LlamaJob tunes = read("--pretrained_ckpt model --batch_size 1");
   EXPECT_EQ(tunes.length, 2048);
   EXPECT_EQ(tunes.micro_batches, 64);
+  EXPECT_FALSE(tunes.divides_rows);
   EXPECT_EQ(read("--num_layers 4 --hidden_size -1").layers, 4);
 }
 

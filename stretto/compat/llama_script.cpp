@@ -112,10 +112,9 @@ void use_parallelism(ScriptState& state) {
   }
   const std::string ranks = state.value("tensor_parallel_size", "2");
   state.recipe.set_flag("--tensor_parallel_size " + ranks);
-  const bool divides_rows =
-      state.is_true(given_name(state, "use_sequence_parallel", "sequence_parallel_enabled")) && ranks != "1";
-  state.recipe.set("training.mesh", fmt::format("{{tp: {}{}}}", quoted(ranks),
-                                                divides_rows ? ", sequence_parallel: true" : ""));
+  const bool rows = divides_rows(state) && ranks != "1";
+  state.recipe.set("training.mesh",
+                   fmt::format("{{tp: {}{}}}", quoted(ranks), rows ? ", sequence_parallel: true" : ""));
   state.recipe.set_flag("");
 }
 

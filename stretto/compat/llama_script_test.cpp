@@ -80,7 +80,9 @@ TEST_F(LlamaScript, DefaultsAreTheScripts) {
   EXPECT_EQ(defaults.training.batch_size, 8);
   EXPECT_EQ(defaults.training.grad_accumulation_steps, 1);
   EXPECT_EQ(defaults.training.mesh.tp, 2);
-  EXPECT_FALSE(defaults.training.mesh.sequence_parallel);
+  EXPECT_TRUE(defaults.training.mesh.sequence_parallel);
+  EXPECT_FALSE(recipe({"--use_sequence_parallel", "0"}).training.mesh.sequence_parallel);
+  EXPECT_FALSE(recipe({"--tensor_parallel_size", "1"}).training.mesh.sequence_parallel);
   EXPECT_EQ(defaults.training.strategy, "ddp");
   EXPECT_EQ(defaults.training.precision, Precision::bf16);
   EXPECT_EQ(defaults.training.activation_checkpointing, 1);
@@ -267,6 +269,7 @@ TEST_F(LlamaScript, FineTuningStartsFromWeightsAndRecordsOfACategory) {
   EXPECT_EQ(recipe.training.batch_size, 1);
   EXPECT_EQ(recipe.training.grad_accumulation_steps, 64);
   EXPECT_EQ(recipe.training.strategy, "zero1");
+  EXPECT_FALSE(recipe.training.mesh.sequence_parallel);
   EXPECT_TRUE(plan.script.evaluate);
   ASSERT_TRUE(plan.instructions);
   EXPECT_EQ(plan.instructions->category, "open_qa");

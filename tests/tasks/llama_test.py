@@ -44,9 +44,10 @@ def check_meshes(stretto):
     log = (stretto.folder / "four/logger_logs/training_0.log").read_text()
     require("mesh       dp 2 x tp 2: each layer is divided among 2 ranks" in log, log)
     require("strategy: zero1" in (stretto.folder / "four/config.yaml").read_text(), "the strategy")
-    stretto.run(*TWO, "--train_batch_size", 2, "--grad_accum_usteps", 4, "--use_sequence_parallel", 1, "--output_dir", "accumulated")
-    require_losses("accumulation, rows divided", losses_of(stretto, "accumulated"), wanted)
-    require("sequence_parallel: true" in (stretto.folder / "accumulated/config.yaml").read_text(), "rows are not divided")
+    require("sequence_parallel: true" in (stretto.folder / "two/config.yaml").read_text(), "rows are not divided")
+    stretto.run(*TWO, "--train_batch_size", 2, "--grad_accum_usteps", 4, "--use_sequence_parallel", 0, "--output_dir", "accumulated")
+    require_losses("accumulation, whole rows", losses_of(stretto, "accumulated"), wanted)
+    require("sequence_parallel: true" not in (stretto.folder / "accumulated/config.yaml").read_text(), "rows are divided")
     stretto.run(*TWO, "--use_selective_checkpoint", 1, "--output_dir", "selective")
     require_losses("selective checkpointing", losses_of(stretto, "selective"), wanted, 1e-5)
     # The default is bf16 with fp32 master weights.
