@@ -120,15 +120,16 @@ TEXTS = {"demo": ("a lovely film\n", "label"), "sst2": ("a lovely film\n", "labe
 
 
 def check_recipe(stretto, recipe, name, *settings, metric=None):
-    """Trains on two ranks, tests and predicts."""
+    """Trains on two ranks, or on two groups of them that share layers, tests and predicts."""
     run = f"runs/{name}"
-    stretto.run("train", recipe, *TWO_RANKS, f"output={run}", *STEPS, *settings)
+    ranks = ["-N", "4", "--no-pin"] if name == "llama" else TWO_RANKS
+    stretto.run("train", recipe, *ranks, f"output={run}", *STEPS, *settings)
     results = stretto.json(f"{run}/dev_results.json")
     metric = metric or METRICS[pathlib.Path(recipe).stem]
     require(-1 <= results[metric] and results["loss"] > 0, f"{name}: {results}")
     if name in RESUMED:
         first = checkpoints(stretto.folder / run)[0]
-        stretto.run("train", recipe, *TWO_RANKS, f"output={run}-resumed", f"resume={first}", *STEPS, *settings)
+        stretto.run("train", recipe, *ranks, f"output={run}-resumed", f"resume={first}", *STEPS, *settings)
         check_resumed(stretto, f"{run}/model", f"{run}-resumed/model")
     stretto.run("test", recipe, *(TWO_RANKS if name in RESUMED else ["-N", "1"]), f"output={run}", *settings)
     predictions = {"qa": "predictions.json", "clm": "losses.jsonl", "llama": "losses.jsonl"}.get(name, "predictions.jsonl")
