@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stretto/base/files.h"
+#include "stretto/base/strings.h"
 #include "stretto/base/temp_folder.h"
 
 namespace stretto {
@@ -70,6 +71,17 @@ TEST(Doctor, OptionsOfAPlanThatDoNotApplyToJobScriptsAreRefused) {
   EXPECT_THAT(shell(STRETTO_PROGRAM " plan " + example + " --gflops 50").err,
               HasSubstr("it is a folder; expected a recipe (a YAML file) or a job script, such as " +
                         example + "/pretrain.sh"));
+}
+
+TEST(Doctor, APlanOfAJobScriptFitsATerminal) {
+  const std::string plan = STRETTO_PROGRAM " plan " STRETTO_SOURCE_DIR
+                                           "/examples/llama/70b/pretrain.sh --nodes 32 --tp 32 --cores 64 "
+                                           "--gflops 1000 --copy 200 --network 100 --memory 1024 ";
+  for (const char* more : {"", "--scale 8,16,1024"}) {
+    const ShellResult result = shell(plan + more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    for (const std::string_view line : split(result.out, '\n')) EXPECT_LE(line.size(), 80u) << line;
+  }
 }
 
 TEST(Doctor, RefusesNoRanks) {

@@ -101,13 +101,13 @@ DoctorReport measure_here() {
 Rates rates_of(const PlanArguments& arguments, const LlamaJob& job) {
   const bool needs_figures = arguments.gflops == 0 || arguments.copy_gb == 0;
   DoctorReport report;
-  Rates rates = {.rates = {}, .memory = 0, .source = "given"};
+  Rates rates = {.rates = {}, .memory = 0, .source = "all given"};
   if (!arguments.rates.empty()) {
     report = arguments::read_doctor_report(arguments.rates);
-    rates.source = fmt::format("of {}", arguments.rates.string());
+    rates.source = fmt::format("of {} where not given", arguments.rates.string());
   } else if (needs_figures) {
     report = measure_here();
-    rates.source = "of this machine";
+    rates.source = "measured here where not given";
   }
   const machine::Machine machine = machine::read_machine();
   const double measured =
@@ -187,7 +187,8 @@ std::string mesh_text(const LlamaJob& job) {
 
 // A number in a column of numbers.
 std::string cell(double number) {
-  return number >= 1000 ? fmt::format("{:.0f}", number) : fmt::format("{:.3g}", number);
+  if (number >= 1000) return fmt::format("{:.0f}", number);
+  return number >= 0.01 ? fmt::format("{:.3g}", number) : fmt::format("{:.1g}", number);
 }
 
 double tokens_per_second(const Row& row) {
@@ -197,8 +198,8 @@ double tokens_per_second(const Row& row) {
 // The rows of one mesh (`by_hosts`: of one strategy).
 void print_rows(std::span<const Row> rows, double memory, bool by_hosts) {
   constexpr double gib = 1024.0 * 1024 * 1024;
-  std::vector<Cells> cells = {{by_hosts ? "hosts" : "strategy", "dp", "GiB/rank", "GiB/host", "s/step",
-                               "compute", "copies", "layers", "network", "GiB sent", "fits"}};
+  std::vector<Cells> cells = {{by_hosts ? "hosts" : "strategy", "dp", "rank", "host", "step", "compute",
+                               "copies", "layers", "network", "sent", "fits"}};
   for (const Row& row : rows) {
     const DecoderForecast& forecast = row.forecast;
     cells.push_back({by_hosts ? std::to_string(row.job.hosts) : row.job.strategy,
@@ -252,8 +253,8 @@ nlohmann::ordered_json to_json(const Row& row, double memory) {
 // How many hosts like this machine hold the job, with as many ranks as cores.
 std::string needed_here(LlamaJob job, const DecoderSizes& sizes, const DecoderRates& rates) {
   const machine::Machine machine = machine::read_machine();
-  const std::string here = fmt::format("this machine has {} and {} available", counted(machine.cores, "core"),
-                                       human_bytes(machine.memory_available));
+  const std::string here = fmt::format("this machine has {} and {} available;\n",
+                                       counted(machine.cores, "core"), human_bytes(machine.memory_available));
   job.micro_batches *= job.sequences;
   job.sequences = 1;
   job.strategy = "fsdp";
@@ -269,15 +270,15 @@ std::string needed_here(LlamaJob job, const DecoderSizes& sizes, const DecoderRa
     }
     const Row row = row_of(on, sizes, rates);
     if (row.per_host <= machine.memory_available)
-      return fmt::format("{}; {} like it hold{} the job: {}, fsdp, {} per host", here, counted(hosts, "host"),
+      return fmt::format("{}{} like it hold{} the job: {}, fsdp, {} per host", here, counted(hosts, "host"),
                          hosts == 1 ? "s" : "", mesh_text(on), human_bytes(row.per_host));
   }
-  return here + "; hosts like it cannot hold the job, however many";
+  return here + "hosts like it cannot hold the job, however many";
 }
 
 std::string batch_text(const LlamaJob& job) {
   return fmt::format(
-      "{} sequences of {} tokens per step = {} per group x {} x {}", job.global_batch(), job.length,
+      "{} sequences of {} tokens per step\n       = {} per group x {} x {}", job.global_batch(), job.length,
       job.sequences, counted(job.groups(), "group"),
       job.micro_batches == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", job.micro_batches));
 }
@@ -322,11 +323,13 @@ void plan_script(const PlanArguments& arguments) {
              static_cast<double>(sizes.elements()) / 1e9, counted(sizes.layers, "layer"), sizes.width);
   fmt::print("batch  {}\n", batch_text(job));
   fmt::print(
-      "rates  per host, {}: {} of {:.1f} GFLOP/s, of which a step reaches {:.0f} %;\n"
-      "       {:.1f} GB/s copied; {:.0f} Gbit/s to others; {}\n",
-      rates.source, counted(rates.rates.host.cores, "core"), rates.rates.operations / 1e9,
-      100 * rates.rates.reached, rates.rates.host.memory / 1e9, rates.rates.host.network * 8 / 1e9,
-      human_bytes(rates.memory));
+      "rates  per host: {} of {:.1f} GFLOP/s, of which a step reaches {:.0f} %,\n"
+      "       {:.1f} GB/s copied, {:.0f} Gbit/s to others, {};\n"
+      "       {}\n"
+      "units  GiB per rank and host, seconds per step and its parts, GiB sent per host\n",
+      counted(rates.rates.host.cores, "core"), rates.rates.operations / 1e9, 100 * rates.rates.reached,
+      rates.rates.host.memory / 1e9, rates.rates.host.network * 8 / 1e9, human_bytes(rates.memory),
+      rates.source);
   print_tables(rows, rates.memory, !arguments.scale.empty());
   if (!job.refused.empty() || arguments.scale.empty()) fmt::print("\n");
   for (const std::string& reason : job.refused) fmt::print("refused by stretto run-llama: {}\n", reason);
