@@ -13,6 +13,8 @@
 // Small tokenizers, loaded from folders with their files.
 namespace stretto::text {
 
+inline constexpr const char* uncased_vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nmap\n##s\ncafe\n";
+
 inline nlohmann::json small_json() {
   return nlohmann::json::parse(R"({
     "truncation": {"max_length": 3}, "padding": {"strategy": "BatchLongest"},

@@ -15,7 +15,6 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr const char* uncased_vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nmap\n##s\ncafe\n";
 constexpr const char* cased_vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nThe\nmap\n##s\n";
 
 TEST(Tokenizer, VocabularyDecidesCase) {
