@@ -1,6 +1,7 @@
 #include "stretto/programs/arguments/parse.h"
 
 #include <algorithm>
+#include <span>
 
 #include <fmt/ranges.h>
 
@@ -88,15 +89,33 @@ int flush_after_help() {
   }
 }
 
-// CLI11 accepts values of flags, such as --encrypt=yes.
-void refuse_values_of_flags(CLI::App& app) {
+// The words that a verb parses itself: those of a program that it launches come last.
+std::span<const char* const> own_words(const CLI::App& verb, std::span<const char* const> words) {
+  const size_t launched = verb.get_prefix_command() ? verb.remaining().size() : 0;
+  return words.first(words.size() - std::min(launched, words.size()));
+}
+
+// The message for a value of a flag, such as --encrypt=yes, which CLI11 accepts; "" if there is none.
+std::string describe_flag_value(const CLI::Option& flag, std::span<const char* const> words) {
+  for (const std::string_view word : words) {
+    const size_t equals = word.find('=');
+    if (!word.starts_with("--") || equals == std::string_view::npos) continue;
+    if (flag.check_lname(std::string(word.substr(2, equals - 2))))
+      return fmt::format("it takes no value, found \"{}\"", word.substr(equals + 1));
+  }
+  return "";
+}
+
+// `words`: the command line without the program's name, which must outlive the parsing.
+void refuse_values_of_flags(CLI::App& app, std::span<const char* const> words) {
   for (CLI::Option* option : app.get_options()) {
     if (option->get_items_expected_max() > 0) continue;
-    option->check([](const std::string& value) {
-      return value == "true" ? "" : fmt::format("it takes no value, found \"{}\"", value);
+    option->check([&app, option, words](const std::string&) {
+      return describe_flag_value(*option, own_words(app, words));
     });
   }
-  for (CLI::App* inner : app.get_subcommands([](CLI::App*) { return true; })) refuse_values_of_flags(*inner);
+  for (CLI::App* inner : app.get_subcommands([](CLI::App*) { return true; }))
+    refuse_values_of_flags(*inner, words);
 }
 
 // The message for a missing verb, such as for "stretto checkpoints".
@@ -129,7 +148,7 @@ std::string describe_usage_error(const CLI::App& app, const CLI::ParseError& err
 }
 
 std::optional<int> parse(CLI::App& app, int argc, const char* const* argv) {
-  refuse_values_of_flags(app);
+  refuse_values_of_flags(app, std::span(argv, static_cast<size_t>(argc)).subspan(1));
   try {
     app.parse(argc, argv);
     return std::nullopt;

@@ -87,10 +87,19 @@ TEST(Parse, AFlagTakesNoValue) {
   };
   for (const char* option : {"--encrypt", "--no-pin", "--oversubscribe"}) {
     EXPECT_EQ(parsed(option), "");
-    for (const char* value : {"yes", "no", "false", "0"})
+    for (const char* value : {"true", "yes", "no", "false", "0", ""})
       EXPECT_THAT(parsed(fmt::format("{}={}", option, value).c_str()),
                   HasSubstr(fmt::format("train: {}: it takes no value, found \"{}\";", option, value)));
   }
+}
+
+TEST(Parse, AFlagOfALaunchedProgramIsItsOwn) {
+  CLI::App app("", "stretto");
+  CLI::App* verb = app.add_subcommand("launch")->prefix_command();
+  verb->add_flag("--encrypt");
+  const char* words[] = {"stretto", "launch", "--encrypt", "program", "--encrypt=true"};
+  EXPECT_EQ(parse(app, 5, words), std::nullopt);
+  EXPECT_THAT(verb->remaining(), ElementsAre("program", "--encrypt=true"));
 }
 
 TEST(Parse, SettingsMayOrMayNotFollowSet) {
