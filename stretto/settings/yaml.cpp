@@ -9,6 +9,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/json.h"
 #include "stretto/base/strings.h"
 
 namespace stretto::settings {
@@ -172,7 +173,7 @@ void refuse_control_characters(const std::string& text, const std::string& name)
       ++line;
       line_begin = i + 1;
     } else if (c < 0x20 && c != '\t' && c != '\r') {
-      throw ConfigError("{}:{}:{}: the byte 0x{:02x} is not text; expected YAML in UTF-8", name, line,
+      throw ConfigError("{}:{}:{}: the byte 0x{:02x} is not text; expected text in UTF-8", name, line,
                         i - line_begin + 1, c);
     }
   }
@@ -205,6 +206,25 @@ bool is_closed_quote(const std::string& text, const YAML::Mark& mark) {
     }
   }
   return false;
+}
+
+// Whether a document is meant as JSON, of which YAML is a superset.
+bool is_json(std::string_view text, const std::string& name) {
+  if (name.ends_with(".json")) return true;
+  const std::string_view content = trim(text);
+  return content.starts_with('{') && trim(content.substr(1)).starts_with('"');
+}
+
+// The message for a document that yaml-cpp refuses.
+std::string describe_syntax_error(const std::string& text, const std::string& name, const std::string& place,
+                                  const std::string& reason) {
+  if (!is_json(text, name)) return fmt::format("{}: not valid YAML: {}", place, reason);
+  try {
+    parse_json(text, name, max_depth);
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return fmt::format("{}: this JSON cannot be read: {}", place, reason);
 }
 
 std::string text_of(const YamlNode& node) {
@@ -251,7 +271,7 @@ static YamlNode parse(const std::string& text, const std::string& name, std::vec
     if (!parser.HandleNextDocument(builder)) throw ConfigError("{}: the file is empty", name);
     parser.HandleNextDocument(builder);
   } catch (const YAML::Exception& error) {
-    throw ConfigError("{}: not valid YAML: {}", builder.place(error.mark), error.msg);
+    throw ConfigError("{}", describe_syntax_error(text, name, builder.place(error.mark), error.msg));
   }
   const auto last = builder.last_scalar();
   if (last && !is_closed_quote(text, *last))

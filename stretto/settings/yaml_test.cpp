@@ -60,6 +60,23 @@ TEST(Yaml, InvalidYamlNamesLineAndColumn) {
   refuses("a: *nothing\n", "r.yaml:1:4: ", "anchor is not defined");
 }
 
+TEST(Yaml, InvalidJsonIsNotCalledYaml) {
+  const auto error_of = [](const char* name, const char* text) {
+    try {
+      parse_yaml(text, name);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(error_of("ds.json", "{\n  \"a\": 1\n  \"b\": 2\n}\n"),
+              StartsWith("ds.json:3:5: not valid JSON: "));
+  EXPECT_THAT(error_of("ds.json", "{\"a\": {\"b\": 1}"), StartsWith("ds.json:1:15: not valid JSON: "));
+  EXPECT_THAT(error_of("ds", "{ \"a\": [1}"), StartsWith("ds:1:10: not valid JSON: "));
+  EXPECT_THAT(error_of("ds.json", R"({"a": "\ud83d\ude00"})"), HasSubstr(": this JSON cannot be read: "));
+  EXPECT_THAT(error_of("r.yaml", "{a: [1}"), HasSubstr("not valid YAML"));
+}
+
 TEST(Yaml, UnsupportedYamlIsRefused) {
   refuses("", "r.yaml: ", "the file is empty");
   refuses("# only a comment\n", "r.yaml: ", "the file is empty");
