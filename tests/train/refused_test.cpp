@@ -39,7 +39,7 @@ TEST_F(Refused, WhetherByTheLauncherOrByRanks) {
            {"data.train=" + workspace_.path("absent.tsv"), "absent.tsv does not exist"},
            {"data.train=" + workspace_.path("broken.tsv"), "broken.tsv:3"},
            {"data.max_length=33", "data.max_length"},
-           {"resume=true", "there is no checkpoint"},
+           {"resume=true data.train=" + workspace_.path("broken.tsv"), "there is no checkpoint"},
            {"checkpoint.monitor=acuracy", "acuracy"},
            {"checkpoint.save_models=[best_quality]", "best_quality"}}) {
     expect_nothing_left(command(2, settings), message);

@@ -36,10 +36,10 @@ TEST(SameRecipe, VariablesAreExpandedOnce) {
 
 TEST(SameRecipe, LaterErrorsStillNameTheLineOfTheRecipe) {
   const Workspace workspace;
-  workspace.write("recipe.yaml", workspace.read("recipe.yaml") + "resume: true\n");
+  workspace.write("recipe.yaml", workspace.read("recipe.yaml") + "checkpoint: {monitor: acuracy}\n");
   const ShellResult result = workspace.run("train", 2);
   EXPECT_EQ(result.exit_code, config_error);
-  EXPECT_THAT(result.err, HasSubstr("recipe.yaml:26:9: resume"));
+  EXPECT_THAT(result.err, HasSubstr("recipe.yaml:26:23: checkpoint.monitor"));
 }
 
 // ---- under another launcher, where each rank reads the recipe

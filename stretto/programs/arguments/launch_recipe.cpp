@@ -5,6 +5,7 @@
 #include "stretto/base/inputs.h"
 #include "stretto/checkpoint_format/run_lock.h"
 #include "stretto/cluster/machine/memory.h"
+#include "stretto/config/requested_checkpoint.h"
 #include "stretto/config/topology_request.h"
 #include "stretto/launch/launch.h"
 #include "stretto/programs/arguments/memory_need.h"
@@ -39,6 +40,7 @@ int launch_recipe(const RecipeArguments& arguments, const Recipe& recipe, Verb v
   if (verb != Verb::test && is_first_host) {  // the lock must precede the launcher's logs
     lock.emplace(recipe.output);
     options.environment[checkpoint_format::RunLock::variable] = lock->value();
+    require_requested_checkpoint(recipe);
   }
   return launch::run(options);
 }

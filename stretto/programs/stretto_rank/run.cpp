@@ -10,6 +10,7 @@
 #include "stretto/checkpoint_format/folder.h"
 #include "stretto/checkpoint_format/run_lock.h"
 #include "stretto/comm/job.h"
+#include "stretto/config/requested_checkpoint.h"
 #include "stretto/launch/process/command_line.h"
 #include "stretto/programs/arguments/failure.h"
 #include "stretto/programs/arguments/recipe_handover.h"
@@ -31,7 +32,7 @@ void open_own_log(const Recipe& recipe, const std::string& name) {
 // `resume` applies to the first start of a job; after a restart, the job resumes from its own checkpoints.
 void resume_own_run(Recipe& recipe, const cluster::RankInfo& info) {
   if (info.restart_count == 0) return;
-  if (!checkpoint_format::list_checkpoints(recipe.output / "checkpoints").empty()) recipe.resume = "auto";
+  if (!checkpoint_format::list_checkpoints(checkpoints_of(recipe)).empty()) recipe.resume = "auto";
 }
 
 }  // namespace
@@ -47,7 +48,11 @@ void run_rank(const std::string& program, const arguments::RecipeArguments& argu
   log::set_rank(info.rank, /*prints_info=*/!evaluates && (launcher_keeps_log() || info.rank == 0));
   std::optional<checkpoint_format::RunLock> lock;
   const bool trains = verb != Verb::test && !evaluates;
-  if (info.rank == 0 && trains) lock.emplace(recipe.output);
+  if (trains) resume_own_run(recipe, info);
+  if (info.rank == 0 && trains) {
+    lock.emplace(recipe.output);
+    require_requested_checkpoint(recipe);  // before data are read
+  }
   const comm::Job job =
       comm::join_job(recipe.training.device, "training.device", recipe.training.backend, "training.backend");
   trainer::require_same_inputs(*job.group, inputs_of(recipe));
@@ -57,7 +62,6 @@ void run_rank(const std::string& program, const arguments::RecipeArguments& argu
   } else if (!launcher_keeps_log()) {  // rank 0 has joined and thus holds the lock
     open_own_log(recipe, fmt::format("training_{}", info.rank));
   }
-  if (trains) resume_own_run(recipe, info);
   const bool finished = work({recipe, mesh, job.device});
   if (!finished) {
     std::vector<std::string> command = launch::command_line();

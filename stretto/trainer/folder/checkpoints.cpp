@@ -2,6 +2,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
+#include "stretto/config/requested_checkpoint.h"
 #include "stretto/trainer/api/module.h"
 
 namespace stretto::trainer {

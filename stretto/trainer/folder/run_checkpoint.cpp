@@ -10,52 +10,27 @@
 #include "stretto/checkpoint/load.h"
 #include "stretto/checkpoint_format/folder.h"
 #include "stretto/config/model_json.h"
+#include "stretto/config/requested_checkpoint.h"
 
 namespace stretto::trainer {
 namespace {
 
 // The checkpoint that `resume` selects.
 std::optional<checkpoint_format::Checkpoint> choose(const Recipe& recipe) {
-  const std::string& requested = recipe.resume;
+  require_requested_checkpoint(recipe);
   const std::filesystem::path folder = checkpoints_of(recipe);
   const auto mode = recipe.resume_mode();
-  const std::string place = recipe.origins.label("resume");
-  if (mode == ResumeMode::automatic || mode == ResumeMode::required) {
-    auto found = checkpoint_format::newest_good(folder);
-    if (!found && mode == ResumeMode::required) {
-      throw ConfigError(
-          "{}: there is no checkpoint in {} to resume from; use resume: auto to start from the beginning in that case",
-          place, folder.string());
-    }
-    return found;
-  }
-  if (mode == ResumeMode::none) {
-    const auto there = checkpoint_format::list_checkpoints(folder);
-    if (there.empty()) return std::nullopt;
-    throw ConfigError(
-        "{}: {} holds checkpoints of an earlier run, up to step {}; resume it (resume: auto), choose another output, or remove them with `stretto checkpoints rm {} --all`",
-        place, folder.string(), there.back().step, folder.string());
-  }
-  if (!std::filesystem::exists(requested)) {
-    throw ConfigError("{}: {} does not exist; expected auto, true, false or the folder of a checkpoint",
-                      place, requested);
-  }
-  if (!std::filesystem::exists(std::filesystem::path(requested) / checkpoint_format::manifest_name)) {
-    const auto inside = checkpoint_format::list_checkpoints(std::filesystem::path(requested) / "checkpoints");
-    throw ConfigError("{}: {} is no checkpoint: it has no {}; {}", place, requested,
-                      checkpoint_format::manifest_name,
-                      inside.empty() ? "a folder checkpoints/step-<number> of a run is expected"
-                                     : fmt::format("did you mean {}?", inside.back().path.string()));
-  }
-  checkpoint_format::verify(requested);
-  const int64_t step = checkpoint_format::read_manifest(requested).step;
+  if (mode == ResumeMode::none) return std::nullopt;
+  if (mode) return checkpoint_format::newest_good(folder);
+  checkpoint_format::verify(recipe.resume);
+  const int64_t step = checkpoint_format::read_manifest(recipe.resume).step;
   const auto there = checkpoint_format::list_checkpoints(folder);
   if (!there.empty() && there.back().step > step) {  // a later `auto` would resume from those
     throw ConfigError(
         "{}: {} holds checkpoints of later steps, up to {}; choose another output, or remove them with `stretto checkpoints rm`",
-        place, folder.string(), there.back().step);
+        recipe.origins.label("resume"), folder.string(), there.back().step);
   }
-  return checkpoint_format::Checkpoint{step, requested};
+  return checkpoint_format::Checkpoint{step, recipe.resume};
 }
 
 // The value of a setting as text, or "unset".
@@ -132,8 +107,6 @@ std::unique_ptr<RunCheckpoint> open_checkpoint(
 }
 
 }  // namespace
-
-std::filesystem::path checkpoints_of(const Recipe& recipe) { return recipe.output / "checkpoints"; }
 
 std::unique_ptr<RunCheckpoint> find_checkpoint(const Recipe& recipe, const Mesh& mesh) {
   return open_checkpoint(recipe, mesh, [&] { return choose(recipe); });

@@ -11,9 +11,6 @@
 
 namespace stretto::trainer {
 
-// The folder of the checkpoints of a run by this recipe.
-std::filesystem::path checkpoints_of(const Recipe& recipe);
-
 // A checkpoint that the Trainer saved, as the source of the state of a run by a recipe.
 class RunCheckpoint : public StateSource {
  public:
