@@ -27,6 +27,7 @@ void check_without_evaluations(const Recipe& recipe) {
         Use{"checkpoint.mode", recipe.checkpoint.mode != MetricMode::automatic},
         Use{"checkpoint.keep_best", recipe.checkpoint.keep_best > 0},
         Use{"scheduler.monitor", recipe.origins.given("scheduler.monitor")},
+        Use{"evaluate.first_by", recipe.evaluate.first_by.has_value()},
         Use{"evaluate.at_start", recipe.evaluate.at_start},
         Use{"evaluate.max_samples", recipe.evaluate.max_samples && !recipe.training.fast_dev_run},
         Use{"evaluate.sanity_steps", recipe.evaluate.sanity_steps > 0},

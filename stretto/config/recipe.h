@@ -177,6 +177,7 @@ struct CheckpointConfig {
 
 struct EvaluateConfig {
   Interval every = "epoch";
+  std::optional<int64_t> first_by = std::nullopt;
   bool at_start = false;
   std::optional<int64_t> batch_size = std::nullopt;
   std::optional<int64_t> max_samples = std::nullopt;

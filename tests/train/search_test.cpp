@@ -95,7 +95,12 @@ TEST_F(Search, MistakesAreNamedBeforeATrialBegins) {
   refuses(rate + "--param optimizer.lr=log:1:2", "--param optimizer.lr=log:1:2: optimizer.lr is given twice");
   refuses(rate + "--set optimizer.lr=1e-3", "optimizer.lr is set for all trials by --set optimizer.lr=1e-3");
   refuses(rate + "--search-seed -1", "--search-seed: ");
-  refuses(rate + "--halve-after 1", "--halve-after 1: trials are not evaluated before; evaluate.every");
+  refuses(rate + "--halve-after 1",
+          "--halve-after 1: the first evaluation follows step 2, because evaluate.every");
+  refuses(rate + "--halve-after 1 evaluate.every=1ep",
+          "--halve-after 1: evaluate.first_by: the first evaluation follows step ");
+  refuses(rate + "--halve-after 1 evaluate.every=10m",
+          "with --halve-after, trials are compared after equal steps");
   refuses(rate + "--set training.fast_dev_run=1", "training.fast_dev_run: a search compares whole runs");
   refuses("--trials 2 --param output=choice:a,b", "a search sets output itself");
   refuses(rate + "--set output=here", "--set output=here: a search sets output itself for each trial");

@@ -54,6 +54,10 @@ void CheckpointConfig::fields(settings::Fields& field) {
 
 void EvaluateConfig::fields(settings::Fields& field) {
   every.declare(field, "every", "interval at which the validation samples are evaluated, and at the end");
+  field(
+      "first_by", first_by,
+      "the run is refused before its first step if no evaluation takes place in so many steps; unset: it is not",
+      at_least(1).at_most(max_total));
   field("at_start", at_start, "evaluate before the first step too; this evaluation selects no model");
   field("batch_size", batch_size, "samples per rank and batch; unset: as in training",
         at_least(1).at_most(max_count));

@@ -59,7 +59,8 @@ SearchMetric metric_of(const Recipe& recipe) {
 }
 
 bool sets_itself(std::string_view name) {
-  return name == "output" || name == "resume" || name == "training.steps_this_run";
+  return name == "output" || name == "resume" || name == "training.steps_this_run" ||
+         name == "evaluate.first_by";
 }
 
 // How messages name a member of a search's identity in search.json.
@@ -128,7 +129,10 @@ class Search {
     for (const std::string& setting : settings_of(trial)) arguments.overrides.push_back(setting);
     arguments.overrides.push_back("output=" + folder_of(trial).string());
     arguments.overrides.emplace_back("resume=auto");
-    if (steps != no_limit) arguments.overrides.push_back(fmt::format("training.steps_this_run={}", steps));
+    if (steps != no_limit) {
+      arguments.overrides.push_back(fmt::format("training.steps_this_run={}", steps));
+      arguments.overrides.push_back(fmt::format("evaluate.first_by={}", arguments_.halve_after));
+    }
     arguments.launch.stop_exit_code = exit_stopped;
     return arguments;
   }
@@ -196,10 +200,18 @@ class Search {
                         recipe.origins.label("training.fast_dev_run"));
     }
     const Interval& every = recipe.evaluate.every;
-    if (arguments_.halve_after == 0 || every.unit() != Interval::Unit::steps) return;
-    if (every.count() > static_cast<double>(arguments_.halve_after)) {
-      throw ConfigError("--halve-after {}: trials are not evaluated before; {} is {}", arguments_.halve_after,
-                        recipe.origins.mention("evaluate.every"), every.text());
+    if (arguments_.halve_after == 0) return;
+    if (every.unit() == Interval::Unit::seconds) {
+      throw ConfigError(
+          "{}: with --halve-after, trials are compared after equal steps; expected steps (500) or epochs (1ep)",
+          recipe.origins.label("evaluate.every"));
+    }
+    // Steps of epochs are known when the data have been read: evaluate.first_by.
+    if (every.in(Interval::Unit::steps) > static_cast<double>(arguments_.halve_after)) {
+      throw ConfigError(
+          "--halve-after {}: the first evaluation follows step {}, because {} is {}; expected at least {}",
+          arguments_.halve_after, every.count(), recipe.origins.mention("evaluate.every"), every.text(),
+          every.count());
     }
   }
 
@@ -228,6 +240,15 @@ class Search {
     write_file_atomic(file(), state_.dump(2) + "\n");
   }
 
+  // Leaves the folder to a search with other arguments if no trial has begun.
+  void release_folder() const {
+    for (int64_t trial = 1; trial <= arguments_.trials; ++trial)
+      if (report::is_run(folder_of(trial))) return;
+    std::filesystem::remove(file());
+    std::error_code not_empty;
+    std::filesystem::remove(arguments_.output, not_empty);
+  }
+
   bool has_failed(int64_t trial) const { return state_["failed"].contains(name_of(trial)); }
 
   // Trains the trials until each has taken `until` steps, or all of its steps. Returns false if the search
@@ -247,7 +268,9 @@ class Search {
               fmt::join(settings_of(trial), " "), steps == no_limit ? "" : ", " + counted(steps, "step"));
     const ChildEnd end = run_in_child([&] {
       const arguments::RecipeArguments arguments = arguments_of(trial, steps);
-      const Recipe recipe = arguments::load_checked(arguments, Verb::train);
+      Recipe recipe = arguments::load_checked(arguments, Verb::train);
+      if (steps != no_limit)
+        recipe.origins.places["evaluate.first_by"] = fmt::format("--halve-after {}", arguments_.halve_after);
       std::vector<std::string> words = {"train", arguments.recipe.string()};
       words.insert(words.end(), arguments.overrides.begin(), arguments.overrides.end());
       return arguments::launch_recipe(arguments, recipe, Verb::train, rank_command(words));
@@ -259,6 +282,7 @@ class Search {
     }
     if (end.exit_code == exit_refused) {
       code_ = exit_refused;
+      release_folder();
       return false;
     }
     if (end.exit_code == 0) return true;

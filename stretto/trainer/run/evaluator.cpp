@@ -23,6 +23,24 @@ std::optional<int64_t> Evaluator::after(const StepReport& report, bool last) con
   return done_ + 1;
 }
 
+std::optional<int64_t> Evaluator::first() const {
+  using Unit = Interval::Unit;
+  const Interval& every = every_.every();
+  if (!in_use() || every.unit() == Unit::seconds) return std::nullopt;
+  int64_t first = session_.total_steps();  // a run is evaluated at its end
+  if (every.unit() == Unit::steps) first = std::min(first, static_cast<int64_t>(every.count()));
+  if (every.unit() != Unit::epochs) return first;
+  const double whole = std::floor(every.count());
+  int64_t steps = session_.cursor.steps_left(whole);
+  if (every.count() > whole) {
+    const int64_t batch = session_.mesh.batch_plan().global_batch_size;
+    if (batch == 0) return std::nullopt;  // training.max_tokens
+    const double samples = (every.count() - whole) * static_cast<double>(session_.train.size());
+    steps += static_cast<int64_t>(std::ceil(samples / static_cast<double>(batch) - 1e-9));
+  }
+  return std::min(first, steps);
+}
+
 void Evaluator::with_weights(const std::function<void(const ValidationPass&)>& use) {
   session_.engine.weights().catch_up();
   session_.engine.synchronise_buffers();

@@ -27,6 +27,10 @@ class Evaluator {
   // run is complete.
   std::optional<int64_t> after(const StepReport& report, bool last) const;
 
+  // The step that the first evaluation of a run follows; nullopt if this depends on time or on the lengths of
+  // samples, or if there are no evaluations. REQUIRES: the run is at its start.
+  std::optional<int64_t> first() const;
+
   // Evaluates the validation samples after `step`, 0 before the first. Throws Error if a metric is not
   // finite, except `may_be_nonfinite`. Collective.
   Validated evaluate(int64_t step, const std::string& may_be_nonfinite = "");

@@ -50,8 +50,18 @@ void Fit::warn_of_settings() const {
   }
 }
 
+void Fit::require_first_evaluation() const {
+  const auto& limit = recipe_.evaluate.first_by;
+  const auto first = session_->evaluator.first();
+  if (!limit || !first || *first <= *limit) return;
+  throw ConfigError("{}: the first evaluation follows step {}, because {} is {}; expected at least {}",
+                    recipe_.origins.label("evaluate.first_by"), *first,
+                    recipe_.origins.mention("evaluate.every"), recipe_.evaluate.every.text(), *first);
+}
+
 void Fit::begin() {
   if (continues_folder_ && was_finished()) return;
+  if (result_.resumed_after == 0) require_first_evaluation();
   trim_tensor_memory();  // temporary memory of the setup
   log::info("{}", session_->describe());
   prepare_callbacks();

@@ -39,6 +39,21 @@ TEST_F(LoopTest, EvaluatesSeveralSets) {
   }
 }
 
+TEST_F(LoopTest, AnEarlyEvaluationMayBeRequired) {
+  for (const auto& [every, first] : {std::pair("0.5ep", 4), {"2ep", 14}, {"3", 3}, {"500", 21}}) {
+    recipe_.output = folder_.path() / every;
+    recipe_.evaluate.every = every;
+    recipe_.evaluate.first_by = first - 1;
+    EXPECT_THAT([&] { fit(); },
+                ThrowsMessage<ConfigError>(HasSubstr(
+                    fmt::format("evaluate.first_by: the first evaluation follows step {}, because", first))));
+    EXPECT_FALSE(std::filesystem::exists(recipe_.output / "metrics.jsonl"));
+    recipe_.evaluate.first_by = first;
+    fit();
+    EXPECT_EQ(steps_with("eval_loss").front(), first) << every;
+  }
+}
+
 TEST_F(LoopTest, SetsNeedNamesAndAMainSet) {
   const Points points(5);
   const Line module;
