@@ -95,6 +95,15 @@ def check_training(root, folder, run=None):
     require(f"-DCMAKE_PREFIX_PATH={shlex.quote(str(root))}" in said, f"stretto new does not name this installation:\n{said}")
 
 
+def check_control(control):
+    """The fields of a .deb: MPI is loaded at run time if it is installed, so it is suggested only."""
+    fields = dict(re.findall(r"^(\S+): (.*)$", control, re.MULTILINE))
+    require("openmpi-bin" in fields["Suggests"].split(", "), f"Open MPI is not suggested: {fields['Suggests']}")
+    for field in "Depends", "Recommends":
+        require(not re.search("openmpi|mpich|libmpi", fields[field]), f"{field} has {fields[field]}; expected no MPI")
+    require("libc6 " in fields["Depends"], f"Depends has {fields['Depends']}; expected the C library")
+
+
 def check_tree(root, brings_all, build_paths):
     with tempfile.TemporaryDirectory(prefix="stretto-package-") as folder:
         check_libraries(root, brings_all)
@@ -113,6 +122,9 @@ def check_stage(build):
         subprocess.run([SOURCE / "scripts/stage.sh", build, staged, "own"], check=True)
         moved.parent.mkdir()
         staged.rename(moved)
+        if shutil.which("dpkg-query"):
+            (moved.parent / "usr").symlink_to(moved)
+            check_control(run_program(SOURCE / "scripts/deb_control.sh", moved.parent, "0.0.0", folder=moved))
         check_tree(moved, True, [staged, build / "stretto", SOURCE / "stretto", torch_of(build)])
 
 
@@ -146,6 +158,8 @@ def main(arguments):
         with tempfile.TemporaryDirectory(prefix="stretto-unpacked-") as folder:
             root = unpack(package, pathlib.Path(folder).resolve())
             check_tree(root, package.suffix != ".deb", [SOURCE])
+            if package.suffix == ".deb":
+                check_control(run_program("dpkg-deb", "-f", package.resolve(), folder=root))
         print(f"{package.name}: finds its libraries and trains after unpacking")
     return 0
 
