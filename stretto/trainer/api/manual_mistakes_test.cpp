@@ -46,6 +46,14 @@ struct AutomaticAsksForManual : Line {
   }
 };
 
+TEST_F(ManualTest, SettingsWithoutEffectAreNamed) {
+  recipe_.origins.places = {{"optimizer.lr", "r.yaml:3:7"}, {"training.epochs", "r.yaml:5:9"}};
+  ::testing::internal::CaptureStderr();
+  fit<GanTask>();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("optimizer.lr (r.yaml:3:7) has no effect: the optimizers and schedules of this run"));
+}
+
 TEST_F(ManualTest, MistakesAreNamed) {
   const auto expect = [&](auto task, const char* message) {
     EXPECT_THAT([&] { fit<decltype(task)>(); }, ThrowsMessage<Error>(HasSubstr(message)));

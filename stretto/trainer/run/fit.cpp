@@ -32,7 +32,20 @@ Fit::Fit(const SessionParts& parts, std::unique_ptr<RunCheckpoint> from)
   warn_of_settings();
 }
 
+// Names the settings of the recipe that a module with optimizers of its own does not use.
+void Fit::warn_of_unused_optimizer() const {
+  std::vector<std::string> unused;
+  for (const auto& [name, place] : recipe_.origins.places)
+    if (name.starts_with("optimizer.") || name.starts_with("scheduler."))
+      unused.push_back(recipe_.origins.mention(name));
+  if (unused.empty()) return;
+  log::warning(
+      "{} {} no effect: the optimizers and schedules of this run are those that configure_optimizers returned",
+      fmt::join(unused, ", "), unused.size() == 1 ? "has" : "have");
+}
+
 void Fit::warn_of_settings() const {
+  if (session_->manual) warn_of_unused_optimizer();
   const int64_t samples = session_->train.size();
   if (!session_->manual && session_->engine.facts().base_rates.lr == 0) {
     log::warning("the learning rate is 0: the run computes steps, but trains nothing; set optimizer.lr");

@@ -22,6 +22,7 @@ class Fit {
 
  private:
   bool over() const { return session_->steps_done() >= session_->total_steps() || !result_.ended_by.empty(); }
+  void warn_of_unused_optimizer() const;
   void warn_of_settings() const;
   void require_first_evaluation() const;
   void begin();
