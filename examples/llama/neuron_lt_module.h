@@ -81,7 +81,7 @@ class NeuronLTModule : public stretto::Module {
 
   // The model of model_fn, divided among the ranks of each layer. Its parameters have no memory until each
   // rank has read those that it owns.
-  std::shared_ptr<stretto::TextModel> initialize_parallel_model(const NxdConfig& config,
+  std::shared_ptr<stretto::TextModel> initialize_parallel_model(const NxdConfig& /*config*/,
                                                                 const ModelFn& model_fn,
                                                                 const nlohmann::json& model_args,
                                                                 const stretto::Run& run) {
