@@ -1,4 +1,6 @@
+#include <cctype>
 #include <cerrno>
+#include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,6 +8,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/file_faults.h"
 #include "stretto/base/temp_folder.h"
+#include "stretto/nn/sharded.h"
 #include "stretto/parallel/engine_fixture.h"
 
 // State of optimizers in files.
@@ -34,6 +37,62 @@ TEST(Engine, StateInFilesChangesNoBit) {
           EXPECT_TRUE(in_files.weights.at(name).equal(tensor)) << strategy << " " << name;
       });
     }
+  }
+}
+
+// MiB of this process's memory that are pages of files in `folder`.
+double resident_mib(const std::filesystem::path& folder) {
+  std::ifstream maps("/proc/self/smaps");
+  double kib = 0;
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (std::isdigit(line[0]) || std::islower(line[0])) inside = line.find(folder.string()) != std::string::npos;
+    if (inside && line.starts_with("Rss:")) kib += std::stod(line.substr(4));
+  }
+  return kib / 1024;
+}
+
+// Blocks of 4 MiB, one after the other.
+struct Layers : torch::nn::Module {
+  Layers() {
+    for (int i = 0; i < 6; ++i)
+      layers.push_back(
+          register_module("layer" + std::to_string(i), nn::make_sharded<nn::Linear>(1024, 1024)));
+    at::NoGradGuard no_grad;
+    for (Tensor& parameter : parameters()) parameter.fill_(1e-3);
+  }
+  std::vector<std::shared_ptr<nn::Sharded<nn::Linear>>> layers;
+};
+
+// The parameters are 24 MiB, the moments 48 MiB.
+TEST(Engine, FilesAreInMemoryOnlyWhileTheyAreUsed) {
+  const TempFolder folder;
+  for (const int ranks : {1, 2}) {
+    comm::run_rank_threads(ranks, [&](Group& group) {
+      Layers net;
+      const Mesh mesh = mesh_of(group, "fsdp");
+      Engine engine(net, mesh,
+                    {.strategy = "fsdp",
+                     .offload_optimizer = folder.path(),
+                     .offload_parameters = folder.path(),
+                     .offloaded_at_once = 1 << 18},
+                    optim::adamw({.lr = 0.1}));
+      group.barrier();
+      EXPECT_GT(resident_mib(folder.path()), 20) << "they have been written";
+      const auto expect_nearly_none = [&](const char* when) {
+        group.barrier();
+        EXPECT_LT(resident_mib(folder.path()), 4) << when << ", " << ranks << " ranks";
+        group.barrier();
+      };
+      Tensor x = at::ones({2, 1024});
+      for (const auto& layer : net.layers) x = layer->forward(x);
+      expect_nearly_none("after forward");
+      engine.backward(x.sum(), Reduce::last);
+      engine.finish();
+      expect_nearly_none("after backward");
+      engine.step({.rates = {.lr = 0.1}, .grad_scale = 1});
+      expect_nearly_none("after the step");
+    });
   }
 }
 
