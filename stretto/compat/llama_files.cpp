@@ -35,7 +35,13 @@ Path config_of(const ScriptState& state, const std::string& flag) {
   if (!is_there(file))
     throw ConfigError("{}: {} does not exist; expected a folder with the config.json of a Llama, or the file",
                       state.text(flag), file.string());
-  const nlohmann::json config = read_config_json(file);
+  nlohmann::json config;
+  try {
+    config = read_config_json(file);
+  } catch (const DataError& error) {
+    throw ConfigError("{}: {}; expected a folder with the config.json of a Llama, or the file",
+                      state.text(flag), error.what());
+  }
   const std::string type = text_in(config, "model_type");
   if (type != "llama")
     throw ConfigError(
@@ -177,6 +183,8 @@ void use_llama_model(ScriptState& state) {
 void use_llama_data(ScriptState& state, LlamaPlan& plan) {
   require_flag(state, "data_dir", "(a corpus of stretto data tokenize, or a file of text)");
   const Path data = state.given.at("data_dir");
+  if (data.filename() == "corpus.json")
+    throw ConfigError("{}: it is a file of a corpus; pass its folder", state.text("data_dir"));
   use_tokenizer(state, data);
   const int64_t length = whole_value(state, "seq_len", fine_tunes(state) ? 2048 : 4096, 2);
   for (const char* flag : {"data_dir", "validation_dir"}) {

@@ -189,9 +189,10 @@ LlamaJob LlamaJob::arranged(int64_t on_hosts, int64_t on_ranks_per_host, int64_t
                             int64_t with_pp) const {
   const int64_t ranks = on_hosts * on_ranks_per_host, together = with_tp * with_pp;
   if (ranks % together != 0)
-    throw ConfigError("{} on {} cannot be divided into groups of {} (tp {}{})", counted(ranks, "rank"),
-                      counted(on_hosts, "host"), together, with_tp,
-                      with_pp > 1 ? fmt::format(" x pp {}", with_pp) : "");
+    throw ConfigError(
+        "{} on {} cannot be divided into groups of {} (tp {}{}); pass a --tp that divides them, or another --nodes or -N",
+        counted(ranks, "rank"), counted(on_hosts, "host"), together, with_tp,
+        with_pp > 1 ? fmt::format(" x pp {}", with_pp) : "");
   LlamaJob job = *this;
   job.hosts = on_hosts;
   job.ranks_per_host = on_ranks_per_host;

@@ -133,7 +133,10 @@ void use_logs(ScriptState& state) {
   state.recipe.set("track.throughput_steps", "10");
   state.recipe.set("track.trackers", "[jsonl, tensorboard, results]");
   const std::string folder = given_name(state, "tb_dir", "log_dir");
-  if (state.has(folder)) set_value(state, folder, "track.logging_dir", "");
+  if (!state.has(folder)) return;
+  if (std::error_code failed; std::filesystem::is_regular_file(state.given.at(folder), failed))
+    throw ConfigError("{}: it is a file; expected a folder", state.text(folder));
+  set_value(state, folder, "track.logging_dir", "");
 }
 
 void use_run_folder(ScriptState& state) {

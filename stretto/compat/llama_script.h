@@ -35,9 +35,8 @@ struct LlamaPlan {
 // Translates the flags of run_llama_nxd_ptl.py, which pre-trains a Llama with NeuronxDistributed and
 // Lightning, and those that its fine-tuning script has besides. Reads the config.json of --model_path, the
 // first line of --data_dir if it is a file of records, the columns of a saved data set, and the names of the
-// checkpoints of --resume_ckpt. Throws
-// ConfigError, which names the flag, for unknown flags, unsupported values, flags that contradict each other
-// and missing flags; DataError and IoError for a config.json that cannot be read.
+// checkpoints of --resume_ckpt. Throws ConfigError, which names the flag, for unknown flags, unsupported
+// values, flags that contradict each other, missing flags and a config.json that is none; IoError.
 LlamaPlan translate_llama_script(const std::vector<std::string>& arguments);
 
 }  // namespace stretto::compat

@@ -342,6 +342,12 @@ TEST_F(LlamaScript, OtherModelsAndDataAreRefused) {
               has_all("--pretrained_weight", "hidden_size is 64", "but 32 in that of --model_path"));
   EXPECT_THAT(error({"--pretrained_weight", path("wide"), "--num_layers", "2"}),
               HasSubstr("--num_layers 2:"));
+  EXPECT_THAT(
+      error({"--model_path", path("text.txt")}),
+      has_all("--model_path", "text.txt:1:1: not valid JSON", "expected a folder with the config.json"));
+  EXPECT_THAT(error({"--tb_dir", path("text.txt")}), has_all("--tb_dir", "text.txt: it is a file"));
+  write("corpus/corpus.json", "{}");
+  EXPECT_THAT(error({}, "corpus/corpus.json"), has_all("--data_dir", "pass its folder"));
   write("arrow/state.json", "{}");
   write("arrow/dataset_info.json", R"({"features": {"image": {}, "label": {}}})");
   EXPECT_THAT(error({}, "arrow"),

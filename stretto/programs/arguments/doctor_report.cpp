@@ -30,7 +30,13 @@ void write_doctor_report(const DoctorReport& report, const std::filesystem::path
 }
 
 DoctorReport read_doctor_report(const std::filesystem::path& file) {
-  const nlohmann::json json = read_json(file);
+  nlohmann::json json;
+  try {
+    json = read_json(file);
+  } catch (const DataError& error) {
+    throw DataError("{}; expected the figures of `stretto doctor --report FILE` on a host of the job",
+                    error.what());
+  }
   const auto number = [&](const char* key, double least) {
     const auto value = number_in(json, key);
     if (value && *value >= least) return *value;

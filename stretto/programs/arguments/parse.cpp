@@ -118,6 +118,15 @@ void refuse_values_of_flags(CLI::App& app, std::span<const char* const> words) {
     refuse_values_of_flags(*inner, words);
 }
 
+// CLI11's message for an option that is given several times, in our words; another message as it is.
+std::string describe_repetition(const std::string& message) {
+  constexpr std::string_view most = ": At Most 1 required but received ";
+  const size_t at = message.find(most);
+  if (at == std::string::npos) return message;
+  return fmt::format("{}: it is given {} times; expected once", message.substr(0, at),
+                     message.substr(at + most.size()));
+}
+
 // The message for a missing verb, such as for "stretto checkpoints".
 std::string describe_missing_verb(const std::vector<std::string>& verbs,
                                   const std::vector<std::string>& extra) {
@@ -141,7 +150,7 @@ std::string describe_usage_error(const CLI::App& app, const CLI::ParseError& err
   const std::vector<std::string> inner = names_of_verbs(verb);
   std::string message = !inner.empty() ? describe_missing_verb(inner, extra)
                         : is_extra     ? describe_extra(verb, extra.front())
-                                       : with_short_name(verb, error.what());
+                                       : describe_repetition(with_short_name(verb, error.what()));
   if (const size_t end = message.find_last_not_of(".\n "); end != std::string::npos) message.resize(end + 1);
   return fmt::format("{}{}{}; {}--help lists the options", name, name.empty() ? "" : ": ", message,
                      name.empty() ? "" : name + " ");

@@ -69,6 +69,8 @@ TEST(Parse, OtherUsageErrorsNameTheVerb) {
             "stretto train: recipe is required; stretto train --help lists the options");
   EXPECT_THAT(TrainCommand().usage_error({"r.yaml", "-N", "0"}),
               HasSubstr("stretto train: -N, --nproc-per-node: \"0\" is not"));
+  EXPECT_THAT(TrainCommand().usage_error({"r.yaml", "-N", "2", "-N", "3"}),
+              HasSubstr("-N, --nproc-per-node: it is given 2 times; expected once"));
 }
 
 TEST(Parse, AnOptionThatHelpDoesNotListIsNamedToo) {

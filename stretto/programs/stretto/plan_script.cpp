@@ -265,15 +265,15 @@ std::string needed_here(LlamaJob job, const DecoderSizes& sizes, const DecoderRa
     LlamaJob on;
     try {
       on = job.arranged(hosts, machine.cores, tp, 1);
-    } catch (const ConfigError&) {  // more groups than sequences
-      break;
+    } catch (const ConfigError&) {  // the groups cannot share the sequences
+      continue;
     }
     const Row row = row_of(on, sizes, rates);
     if (row.per_host <= machine.memory_available)
       return fmt::format("{}{} like it hold{} the job: {}, fsdp, {} per host", here, counted(hosts, "host"),
                          hosts == 1 ? "s" : "", mesh_text(on), human_bytes(row.per_host));
   }
-  return here + "hosts like it cannot hold the job, however many";
+  return here + "hosts like it cannot hold the job with its sequences per step, however many";
 }
 
 std::string batch_text(const LlamaJob& job) {
