@@ -180,12 +180,13 @@ TEST(Memory, IsWhatThePlannerPredicts) {
   expect_planned(workspace, {"hsdp"}, 4, "training.dp_shard=2");
 }
 
-// A rank has its part of each layer, and all rows of its part of the table.
+// A rank has its part of each layer, and of the rows between layers if it divides them, and all rows of its
+// part of the table.
 TEST(Memory, IsWhatThePlannerPredictsOfAMesh) {
   if (!measures()) GTEST_SKIP() << "memory cannot be measured here";
   const Workspace workspace;
   write_wide_table(workspace);
-  expect_planned(workspace, {"ddp"}, 2, "training.mesh.tp=2");
+  expect_planned(workspace, {"ddp"}, 2, "training.mesh.tp=2 training.mesh.sequence_parallel=true");
   expect_planned(workspace, {"ddp", "zero1"}, 4, "training.mesh.tp=2");
 }
 

@@ -113,10 +113,10 @@ std::string PlanReport::text(const std::string& strategy) const {
         "training.activation_checkpointing\n";
   } else if (chosen->at("tp") > 1) {
     const int tp = chosen->at("tp").get<int>();
-    text += fmt::format(
-        "\nThe recommended mesh divides each layer{} among {} ranks:\n--tp {}{} --strategy {}\n",
-        divides_rows(*chosen) ? ", and the rows between layers," : "", tp, tp,
-        divides_rows(*chosen) ? " --sequence-parallel" : "", chosen->at("strategy").get<std::string>());
+    text += fmt::format("\nThe recommended mesh divides {} among {} ranks:\n--tp {}{} --strategy {}\n",
+                        divides_rows(*chosen) ? "layers, and rows between them," : "each layer", tp, tp,
+                        divides_rows(*chosen) ? " --sequence-parallel" : "",
+                        chosen->at("strategy").get<std::string>());
   }
   return text;
 }
