@@ -46,7 +46,8 @@ double resident_mib(const std::filesystem::path& folder) {
   double kib = 0;
   bool inside = false;
   for (std::string line; std::getline(maps, line);) {
-    if (std::isdigit(line[0]) || std::islower(line[0])) inside = line.find(folder.string()) != std::string::npos;
+    if (std::isdigit(line[0]) || std::islower(line[0]))
+      inside = line.find(folder.string()) != std::string::npos;
     if (inside && line.starts_with("Rss:")) kib += std::stod(line.substr(4));
   }
   return kib / 1024;

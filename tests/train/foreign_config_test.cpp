@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/files.h"
+#include "stretto/compat/foreign_files_support.h"
 
 // Tests `stretto train` with the configurations of DeepSpeed and Accelerate: the run is the same as with the
 // corresponding settings.
@@ -159,6 +160,9 @@ TEST_F(ForeignConfigs, HpsFilesTrainLikeTheirSettings) {
 class ForeignCommands : public ForeignConfigs {
  protected:
   ForeignCommands() {
+    auto config = nlohmann::json::parse(workspace_.read("model/config.json"));
+    config["max_position_embeddings"] = 256;
+    workspace_.write("model/config.json", config.dump());
     EXPECT_EQ(train("base", 1, "").exit_code, 0);
     make_folders(workspace_.path("data"));
     write_rows("sentiment-train", 64, 1);
@@ -247,11 +251,29 @@ output: same
   EXPECT_EQ(workspace_.read("models/baseline/test_results.json"), results);
 }
 
+// The example names a model of the hub, and a folder at home.
+TEST_F(ForeignCommands, TheExampleOfParametersTrainsUnchanged) {
+  const std::string model = "hub/hub/models--facebook--bart-base/", commit(40, '0');
+  for (const std::string& folder :
+       {model + "refs", model + "snapshots", std::string("pytorch_universal_trainer")})
+    make_folders(workspace_.path(folder));
+  workspace_.write(model + "refs/main", commit);
+  std::filesystem::rename(workspace_.path("base/model"), workspace_.path(model + "snapshots/" + commit));
+  std::filesystem::rename(workspace_.path("data"), workspace_.path("pytorch_universal_trainer/data"));
+  workspace_.write("parameters.yml", compat::parameters_yml);
+  const ShellResult result = shell(fmt::format(
+      "cd {0}; HOME={0} HF_HOME={0}hub OMP_NUM_THREADS=1 exec {1} train --no-pin --params=parameters.yml",
+      workspace_.path(), STRETTO_PROGRAM));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("256 per rank x 2 ranks"));
+  EXPECT_TRUE(workspace_.has("models/bart_base_sst_baseline/model/model.safetensors"));
+}
+
+// With the examples of the tools' documentation, unchanged.
 TEST_F(ForeignCommands, SettingsSayWhatTheFilesDoNot) {
-  workspace_.write("ds.json", R"({"zero_optimization": {"stage": 1}, "train_micro_batch_size_per_gpu": 8})");
-  workspace_.write("accelerate.yaml",
-                   "distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 2\nuse_cpu: true\n");
-  workspace_.write("hps.yaml", "hps:\n  epochs: 1\n  batch_size: 8\n  optimizer: {type: AdamW, lr: 1e-3}\n");
+  workspace_.write("ds.json", compat::zero2_json);
+  workspace_.write("accelerate.yaml", compat::fsdp_yaml);
+  workspace_.write("hps.yaml", compat::hps_yaml);
   const std::string settings = "data.train=data/sentiment-train data.max_length=24 training.max_steps=2 ";
   for (const std::string option :
        {"--deepspeed ds.json -N 2", "--accelerate accelerate.yaml", "--hps hps.yaml"}) {
