@@ -186,7 +186,7 @@ void use_llama_data(ScriptState& state, LlamaPlan& plan) {
   if (data.filename() == "corpus.json")
     throw ConfigError("{}: it is a file of a corpus; pass its folder", state.text("data_dir"));
   use_tokenizer(state, data);
-  const int64_t length = whole_value(state, "seq_len", fine_tunes(state) ? 2048 : 4096, 2);
+  const int64_t length = whole_value(state, "seq_len", llama_defaults(state).seq_len, 2);
   for (const char* flag : {"data_dir", "validation_dir"}) {
     if (!state.has(flag) || !has_saved_ids(state, flag)) continue;
     state.set_for(flag, "data.text", "input_ids");

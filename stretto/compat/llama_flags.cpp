@@ -109,6 +109,9 @@ std::vector<Flag> ignored_llama_flags() {
   return flags;
 }
 
+// Whether a command line is one of the fine-tuning script.
+bool fine_tunes(const ScriptState& state) { return state.has("task") || state.has("pretrained_ckpt"); }
+
 }  // namespace
 
 const std::vector<Flag>& llama_flags() {
@@ -121,7 +124,10 @@ const std::vector<Flag>& llama_flags() {
   return table;
 }
 
-bool fine_tunes(const ScriptState& state) { return state.has("task") || state.has("pretrained_ckpt"); }
+LlamaDefaults llama_defaults(const ScriptState& state) {
+  if (fine_tunes(state)) return {.grad_accum_usteps = 64, .seq_len = 2048};
+  return {};
+}
 
 bool divides_rows(const ScriptState& state) {
   return state.is_true(given_name(state, "use_sequence_parallel", "sequence_parallel_enabled"),

@@ -8,8 +8,16 @@ namespace stretto::compat {
 // The flags of run_llama_nxd_ptl.py and of its fine-tuning script.
 const std::vector<Flag>& llama_flags();
 
-// Whether a command line is one of the fine-tuning script, whose defaults differ.
-bool fine_tunes(const ScriptState& state);
+// The values of flags that are not given, in a run as in the plan of a job script.
+struct LlamaDefaults {
+  int64_t batch_size = 8;
+  int64_t grad_accum_usteps = 1;
+  int64_t seq_len = 4096;
+  int64_t tensor_parallel_size = 2;
+};
+
+// The defaults of the script that a command line belongs to: the fine-tuning script has its own.
+LlamaDefaults llama_defaults(const ScriptState& state);
 
 // Whether the ranks of a layer divide the rows between layers, by default as in the scripts.
 bool divides_rows(const ScriptState& state);

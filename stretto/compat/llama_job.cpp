@@ -75,7 +75,7 @@ class Flags {
   int64_t count(const std::string& flag) const { return count_value(known(flag), flag); }
   bool is_true(const std::string& flag) const { return known(flag).is_true(flag); }
   std::string text(const std::string& flag) const { return known(flag).value(flag, ""); }
-  bool fine_tunes() const { return compat::fine_tunes(state_); }
+  LlamaDefaults defaults() const { return llama_defaults(state_); }
   bool divides_rows() const {
     known("sequence_parallel_enabled");
     return compat::divides_rows(known("use_sequence_parallel"));
@@ -144,7 +144,8 @@ LlamaJob job_of(const JobCommand& command, const std::filesystem::path& script) 
   job.notes = command.notes;
   job.hosts = option(launch, "nnodes", 1);
   job.ranks_per_host = option(launch, "nproc_per_node", 1);
-  job.tp = flags.whole("tensor_parallel_size", 2);
+  const LlamaDefaults defaults = flags.defaults();
+  job.tp = flags.whole("tensor_parallel_size", defaults.tensor_parallel_size);
   job.pp = flags.whole("pipeline_parallel_size", 1);
   const int64_t ranks = job.hosts * job.ranks_per_host;
   if (job.tp > ranks || job.pp > ranks || ranks % (job.tp * job.pp) != 0) {
@@ -153,10 +154,9 @@ LlamaJob job_of(const JobCommand& command, const std::filesystem::path& script) 
         "more hosts (--nodes) or ranks per host (-N)",
         job.tp, job.pp, job.tp * job.pp, ranks, counted(job.hosts, "host"));
   }
-  const bool tunes = flags.fine_tunes();
   const std::string batch = flags.has("batch_size") ? "batch_size" : "train_batch_size";
-  job.sequences = flags.whole(batch, 8);
-  job.micro_batches = flags.whole("grad_accum_usteps", tunes ? 64 : 1);
+  job.sequences = flags.whole(batch, defaults.batch_size);
+  job.micro_batches = flags.whole("grad_accum_usteps", defaults.grad_accum_usteps);
   if (job.pp > 1) {  // a pipeline divides --train_batch_size into micro-batches
     const int64_t parts = flags.whole("num_microbatches", 8);
     if (job.sequences % parts != 0)
@@ -164,7 +164,7 @@ LlamaJob job_of(const JobCommand& command, const std::filesystem::path& script) 
     job.sequences /= parts;
     job.micro_batches *= parts;
   }
-  job.length = flags.whole("seq_len", tunes ? 2048 : 4096, 2);
+  job.length = flags.whole("seq_len", defaults.seq_len, 2);
   job.recomputes =
       !flags.is_true("use_selective_checkpoint") && !flags.is_true("selective_checkpoint_enabled");
   job.divides_rows = flags.divides_rows();

@@ -37,8 +37,10 @@ void use_length(ScriptState& state) {
 
 void use_batch(ScriptState& state) {
   const std::string batch = given_name(state, "train_batch_size", "batch_size");
-  set_value(state, batch, "training.batch_size", "8");
-  set_value(state, "grad_accum_usteps", "training.grad_accumulation_steps", fine_tunes(state) ? "64" : "1");
+  const LlamaDefaults defaults = llama_defaults(state);
+  set_value(state, batch, "training.batch_size", std::to_string(defaults.batch_size));
+  set_value(state, "grad_accum_usteps", "training.grad_accumulation_steps",
+            std::to_string(defaults.grad_accum_usteps));
 }
 
 void use_optimizer_flags(ScriptState& state) {
@@ -110,7 +112,8 @@ void use_parallelism(ScriptState& state) {
   } else {
     state.recipe.set("training.strategy", "ddp");
   }
-  const std::string ranks = state.value("tensor_parallel_size", "2");
+  const std::string ranks =
+      state.value("tensor_parallel_size", std::to_string(llama_defaults(state).tensor_parallel_size));
   state.recipe.set_flag("--tensor_parallel_size " + ranks);
   const bool rows = divides_rows(state) && ranks != "1";
   state.recipe.set("training.mesh",
