@@ -48,7 +48,8 @@ def check_meshes(stretto):
     stretto.run(*TWO, "--train_batch_size", 2, "--grad_accum_usteps", 4, "--use_sequence_parallel", 0, "--output_dir", "accumulated")
     require_losses("accumulation, whole rows", losses_of(stretto, "accumulated"), wanted)
     require("sequence_parallel: true" not in (stretto.folder / "accumulated/config.yaml").read_text(), "rows are divided")
-    stretto.run(*TWO, "--use_selective_checkpoint", 1, "--output_dir", "selective")
+    stretto.run(*TWO, "--use_selective_checkpoint", 1, "--strategy", "fsdp", "--output_dir", "selective")
+    require("strategy: fsdp" in (stretto.folder / "selective/config.yaml").read_text(), "the strategy of --strategy")
     require_losses("selective checkpointing", losses_of(stretto, "selective"), wanted, 1e-5)
     # The default is bf16 with fp32 master weights.
     stretto.run(*JOB, "-N", 2, "--max_steps", STEPS, "--output_dir", "bf16")

@@ -88,9 +88,11 @@ ChildEnd run_stage(const LlamaPlan& plan, const LlamaArguments& given, Verb verb
     arguments.launch = given.launch;
     arguments.launch.stop_exit_code = exit_stopped;
     const Recipe recipe = arguments::load_checked(arguments, verb);
-    return arguments::launch_recipe(
-        arguments, recipe, verb,
-        rank_command({verb == Verb::train ? "train" : "test", arguments.recipe.string()}));
+    // Ranks accept the recipe of a launcher with the same arguments only.
+    std::vector<std::string> words = {verb == Verb::train ? "train" : "test", arguments.recipe.string()};
+    words.insert(words.end(), given.settings.begin(), given.settings.end());
+    if (!given.strategy.empty()) words.push_back("--strategy=" + given.strategy);
+    return arguments::launch_recipe(arguments, recipe, verb, rank_command(words));
   });
 }
 
