@@ -67,7 +67,7 @@ class Head : HeadRows<T, pairs> {
     for (int64_t i = 0; i < keys_; i += tile_keys) transpose_tile(k_.along, i, keys_across_);
     for (int64_t head = key_head * group(); head < (key_head + 1) * group(); ++head) {
       open_queries(head);
-      for (int64_t i = 0; i < queries_; i += tile_queries) forward_tile(i);
+      for (int64_t i = 0; i < queries_; i += rows_of_tile(i)) forward_tile(i);
     }
   }
 
@@ -91,6 +91,11 @@ class Head : HeadRows<T, pairs> {
  private:
   int64_t group() const { return call_.heads / call_.key_heads; }  // heads of queries that read this head
   int64_t stride() const { return call_.heads * width_; }
+  // The queries of the tile that begins at `query`. AMX multiplies 16 rows at once.
+  int64_t rows_of_tile(int64_t query) const {
+    const int64_t left = HWY_MIN(tile_queries, queries_ - query);
+    return left < 16 ? left : left / 16 * 16;
+  }
   int64_t tile_width(int64_t key) const { return HWY_MIN(tile_keys, keys_ - key); }
   // The number of keys, from the beginning of the sequence, that a query attends to.
   int64_t seen_by(int64_t query) const {
@@ -199,7 +204,7 @@ class Head : HeadRows<T, pairs> {
   bool drops() const { return call_.drop.threshold > 0; }
 
   void forward_tile(int64_t query) {
-    const int64_t rows = HWY_MIN(tile_queries, queries_ - query);
+    const int64_t rows = rows_of_tile(query);
     R* mixed = grad_k_;
     R largest[tile_queries], total[tile_queries];
     zero(mixed, rows * row_);
@@ -287,8 +292,8 @@ class Head : HeadRows<T, pairs> {
       transpose_tile(v_.along, key, values_across_);
     }
     R *grad_k = grad_k_ + key * row_, *grad_v = grad_v_ + key * row_;
-    for (int64_t query = 0; query < queries_; query += tile_queries) {
-      const int64_t rows = HWY_MIN(tile_queries, queries_ - query);
+    for (int64_t query = 0, rows = 0; query < queries_; query += rows) {
+      rows = rows_of_tile(query);
       if (seen_by(query + rows - 1) <= key || first_seen_by(query) >= key + tile_width(key)) continue;
       const int64_t first = query * along_row_;
       multiply_across(q_.along + first, rows, across(keys_across_, key), key, scores_, scale_);
