@@ -74,8 +74,8 @@ struct DividedNet : torch::nn::Module {
 
   Loss loss(const Tensor& states, const Tensor& labels, const Context& context) const {
     if (!ranks.divides()) return linear_cross_entropy(states, table->weight, labels, context);
-    return linear_cross_entropy(states, table->weight, labels,
-                                {*ranks.ranks, ranks.part(classes).begin, classes}, context);
+    return linear_cross_entropy(states, table->weight, labels, {*ranks.ranks, ranks.first(classes), classes},
+                                context);
   }
 
   TensorParallel ranks;

@@ -131,6 +131,8 @@ Range TensorParallel::part(int64_t units, int of, int copies) const {
 }
 
 Range TensorParallel::part(int64_t units) const { return part(units, position()); }
+int64_t TensorParallel::first(int64_t units) const { return part(units).begin; }
+int64_t TensorParallel::count(int64_t units) const { return part(units).size(); }
 
 Tensor to_parts(const Tensor& x, Group& ranks) { return ranks.size() == 1 ? x : ToParts::apply(x, &ranks); }
 

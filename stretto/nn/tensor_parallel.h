@@ -38,6 +38,8 @@ struct TensorParallel {
   // `copies` consecutive ranks have each part. REQUIRES: copies divides size().
   Range part(int64_t units, int of, int copies = 1) const;
   Range part(int64_t units) const;
+  int64_t first(int64_t units) const;  // the first unit of this rank's part
+  int64_t count(int64_t units) const;  // the number of units in it
 };
 
 // x itself, of any shape and equal on all ranks, of which each computes a part of a layer: the gradient of

@@ -130,7 +130,11 @@ void draw(const comm::Job& job, Recipe recipe) {
   recipe.training.max_steps = 2;
   recipe.training.mesh.tp = 2;
   const Mesh mesh = make_mesh(recipe, *job.group);
-  Drawing module(nn::TensorParallel::of(mesh.tensor_parallel()));
+  const auto ranks = nn::TensorParallel::of(mesh.tensor_parallel());
+  const bool is_first = ranks.position() == 0;
+  if (ranks.first(3) != (is_first ? 0 : 2) || ranks.count(3) != (is_first ? 2 : 1))
+    throw Error("3 units are not divided into 2 and 1");
+  Drawing module(ranks);
   Trainer(recipe, mesh, job.device).fit(module, Ones(40, 2), nullptr);
 }
 
