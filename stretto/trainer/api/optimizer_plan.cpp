@@ -18,7 +18,8 @@ void resolve_mode(const Recipe& recipe, SchedulerConfig& scheduler) {
   if (options.mode != "auto") return;
   const auto metric = options.monitor.value_or(recipe.checkpoint.monitor.value_or("loss"));
   const MetricMode mode = options.monitor ? MetricMode::automatic : MetricMode(recipe.checkpoint.mode);
-  options.mode = trainer::Monitor("scheduler.monitor", metric, mode).larger_is_better() ? "max" : "min";
+  const trainer::Monitor monitor(recipe.origins.label("scheduler.monitor"), metric, mode);
+  options.mode = monitor.larger_is_better() ? "max" : "min";
 }
 
 // Sets num_warmup_steps from num_warmup_samples, rounded up.

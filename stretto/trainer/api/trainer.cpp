@@ -20,11 +20,7 @@ namespace {
 // The callbacks that the recipe selects.
 std::vector<std::shared_ptr<Callback>> callbacks_of(const Recipe& recipe) {
   std::vector<std::shared_ptr<Callback>> callbacks;
-  if (recipe.early_stopping.in_use()) {
-    const auto& config = recipe.early_stopping;
-    callbacks.push_back(
-        std::make_shared<trainer::EarlyStopping>(config, recipe.checkpoint.monitor.value_or("loss")));
-  }
+  if (recipe.early_stopping.in_use()) callbacks.push_back(std::make_shared<trainer::EarlyStopping>(recipe));
   if (recipe.training.max_time)
     callbacks.push_back(std::make_shared<trainer::MaxTime>(*recipe.training.max_time));
   if (!recipe.track.histograms.never())

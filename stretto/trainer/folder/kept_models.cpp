@@ -20,7 +20,8 @@ KeptModels::KeptModels(const Recipe& recipe, const Mesh& mesh, const std::vector
     if (std::ranges::find(rules_, rule.name, &Rule::name) != rules_.end())
       throw ConfigError("checkpoint.save_models: {} is given twice; remove one", rule.name);
     rules_.push_back({rule.name, "models/" + rule.name,
-                      Monitor("checkpoint.save_models", rule.metric, rule.limits.mode), rule.limits});
+                      Monitor(recipe.origins.label("checkpoint.save_models"), rule.metric, rule.limits.mode),
+                      rule.limits});
   }
   if (folder == nullptr) return;
   for (const Rule& rule : rules_) savers_.emplace_back(*folder, module, rule.folder);

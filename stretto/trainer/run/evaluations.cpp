@@ -238,10 +238,10 @@ void Evaluations::take_effect(const Metrics& metrics, double train_loss) {
   watched["train_loss"] = train_loss;
   for (optim::Schedule* schedule : session_.schedules()) {
     if (const auto loss = metrics.find("loss"); loss != metrics.end()) schedule->observe_loss(loss->second);
-    schedule->observe(
-        schedule->monitor().empty()
-            ? session_.models.monitor().value(metrics)
-            : Monitor("scheduler.monitor", schedule->monitor(), MetricMode::min).value(watched));
+    schedule->observe(schedule->monitor().empty() ? session_.models.monitor().value(metrics)
+                                                  : Monitor(recipe_.origins.label("scheduler.monitor"),
+                                                            schedule->monitor(), MetricMode::min)
+                                                        .value(watched));
   }
   FitContext& context = session_.callbacks.context();
   context.evaluation = metrics;

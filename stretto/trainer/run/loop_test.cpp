@@ -225,6 +225,19 @@ TEST_F(LoopTest, TheTrainingLossNeedsNoEvaluation) {
   EXPECT_EQ(saved_state("best_train_loss").at("step"), 14);
 }
 
+TEST_F(LoopTest, AMetricWithoutADirectionIsNamedWithItsPlace) {
+  recipe_.origins.places = {{"early_stopping.monitor", "r.yaml:3:9"}, {"scheduler.monitor", "r.yaml:5:9"}};
+  recipe_.early_stopping = {.patience = 1, .monitor = "quality"};
+  EXPECT_THAT([&] { fit(); },
+              ThrowsMessage<ConfigError>(
+                  HasSubstr("r.yaml:3:9: early_stopping.monitor: \"quality\" is not a built-in metric; for "
+                            "a metric of your own, set early_stopping.mode")));
+  recipe_.early_stopping = {};
+  recipe_.scheduler = optim::ReduceLrOnPlateauOptions{.monitor = "quality"};
+  EXPECT_THAT([&] { fit(); },
+              ThrowsMessage<ConfigError>(HasSubstr("r.yaml:5:9: scheduler.monitor: \"quality\" is not")));
+}
+
 TEST_F(LoopTest, TwoRulesOfOneNameAreRefused) {
   recipe_.checkpoint.save_models = {"best_loss", "loss"};
   EXPECT_THAT([&] { fit(); }, ThrowsMessage<ConfigError>(HasSubstr("best_loss is given twice")));

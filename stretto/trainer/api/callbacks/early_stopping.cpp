@@ -18,8 +18,10 @@ std::optional<double> from_json(const nlohmann::json& value) {
 
 }  // namespace
 
-EarlyStopping::EarlyStopping(const EarlyStoppingConfig& config, const std::string& monitor)
-    : config_(config), monitor_("early_stopping.monitor", config.monitor.value_or(monitor), config.mode) {}
+EarlyStopping::EarlyStopping(const Recipe& recipe)
+    : config_(recipe.early_stopping),
+      monitor_(recipe.origins.label("early_stopping.monitor"),
+               config_.monitor.value_or(recipe.checkpoint.monitor.value_or("loss")), config_.mode) {}
 
 std::string EarlyStopping::reason_to_stop() const {
   if (!last_) return "";

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "stretto/config/recipe.h"
 #include "stretto/trainer/api/callback.h"
 #include "stretto/trainer/run/monitor.h"
 
@@ -12,9 +13,9 @@ namespace stretto::trainer {
 // settings now allow more.
 class EarlyStopping : public Callback {
  public:
-  // `monitor`: the metric that is used if config.monitor is unset. Throws ConfigError for a metric without a
+  // If the section has no monitor, that of checkpoints is used. Throws ConfigError for a metric without a
   // known direction.
-  EarlyStopping(const EarlyStoppingConfig& config, const std::string& monitor);
+  explicit EarlyStopping(const Recipe& recipe);
 
   std::string name() const override { return "early_stopping"; }
   bool reads_parameters() const override { return false; }
