@@ -308,7 +308,7 @@ constexpr std::pair<const char*, const char*> accelerate_files[] = {
     {"examples_config_yaml_templates_single_accelerator.yaml", ""},
     {"examples_slurm_fsdp_config.yaml", ""},
     {"examples_torch_native_parallelism_configs_cp.yaml", "parallelism_config_cp_size: \"8\""},
-    {"examples_torch_native_parallelism_configs_tp_hsdp.yaml", "parallelism_config_tp_size: \"2\""},
+    {"examples_torch_native_parallelism_configs_tp_hsdp.yaml", ""},
     {"tests_test_configs_0_11_0.yaml", ""},
     {"tests_test_configs_0_12_0.yaml", ""},
     {"tests_test_configs_0_28_0_mpi.yaml", "mpirun_config.mpirun_hostfile: this file is for mpirun"},
