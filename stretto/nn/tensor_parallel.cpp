@@ -49,7 +49,8 @@ Tensor joined(const Tensor& rows, Group& ranks) {
 // This rank's rows of x.
 Tensor own_part(const Tensor& x, const Group& ranks) {
   if (x.size(0) % ranks.size() != 0)
-    throw ShapeError("{} rows cannot be divided evenly among {} ranks (tp)", x.size(0), ranks.size());
+    throw ShapeError("{} rows cannot be divided evenly among {} ranks (tp); pad them to a multiple",
+                     x.size(0), ranks.size());
   const int64_t rows = x.size(0) / ranks.size();
   return x.slice(0, ranks.rank() * rows, (ranks.rank() + 1) * rows);
 }
