@@ -20,8 +20,8 @@ import unittest
 
 PREFIX = pathlib.Path(os.environ["STRETTO_INSTALLED"])
 BUILD = pathlib.Path(os.environ["STRETTO_BUILD"])
-PRECOMPILED = ["-O0", "-fPIC", *os.environ["STRETTO_MACROS"].split(), "-DGTEST_HAS_PTHREAD=1", "-DFMT_SHARED", "-include",
-               str(BUILD / "CMakeFiles/stretto_torch_test_pch.dir/cmake_pch.hxx")]
+PRECOMPILED = ["-O0", "-fPIC", "-fno-math-errno", *os.environ["STRETTO_MACROS"].split(), "-DGTEST_HAS_PTHREAD=1",
+               "-DFMT_SHARED", "-Winvalid-pch", "-include", str(BUILD / "CMakeFiles/stretto_torch_test_pch.dir/cmake_pch.hxx")]
 PROJECT = pathlib.Path(__file__).parent / "project"
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/extending"
 
@@ -45,7 +45,7 @@ def configure(source, folder, *options, **kwargs):
 
 
 def configure_precompiled(source, folder, *options, **kwargs):
-    """Finds the installation. GCC accepts a precompiled header only with the macros that it was compiled with."""
+    """Finds the installation. GCC accepts a precompiled header only with the macros with which it was compiled."""
     linker = ["-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=mold"] if shutil.which("mold") else []
     return configure(source, folder, f"-DCMAKE_PREFIX_PATH={PREFIX}", f"-DCMAKE_CXX_FLAGS_RELEASE={' '.join(PRECOMPILED)}",
                      "-DCMAKE_CXX_EXTENSIONS=OFF", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *linker, *options, **kwargs)
