@@ -76,7 +76,8 @@ TEST(Plan, ProposesTheMeshThatFitsIntoMemory) {
                                HasSubstr("divides each layer among 2 ranks:\n--tp 2 --strategy")));
   // Where that does not fit, the same mesh with divided rows is tried.
   std::set<bool> divides_rows;
-  for (const auto& row : plan("--tp 2 --memory 0.001").at("strategies")) {
+  const nlohmann::json both = plan("--tp 2 --memory 0.001");
+  for (const auto& row : both.at("strategies")) {
     EXPECT_EQ(row.at("tp"), 2);
     divides_rows.insert(row.at("sequence_parallel").get<bool>());
   }
