@@ -274,7 +274,7 @@ TEST_F(ForeignCommands, SettingsSayWhatTheFilesDoNot) {
   workspace_.write("ds.json", compat::zero2_json);
   workspace_.write("accelerate.yaml", compat::fsdp_yaml);
   workspace_.write("hps.yaml", compat::hps_yaml);
-  const std::string settings = "data.train=data/sentiment-train data.max_length=24 training.max_steps=2 ";
+  const std::string settings = "data.train=data/sentiment-train data.max_length=24 training.max_steps=8 ";
   for (const std::string option :
        {"--deepspeed ds.json -N 2", "--accelerate accelerate.yaml", "--hps hps.yaml"}) {
     const std::string output = "alone" + option.substr(0, 4);
