@@ -98,11 +98,18 @@ TEST(MatmulChoice, MapsAreWeightedByTheirCount) {
 
 TEST(MatmulChoice, LargeMatmulsAreTimedWithFewerRows) {
   Timer timer([](const MatmulShape&, int) { return std::vector<MatmulTime>{{aten, 1}}; });
-  timer.choose({{512, 512, 1}, {8, 8, 1}, {100'000, 1000, 1}});
+  timer.choose({{512, 512, 1}, {8, 8, 1}});
   EXPECT_EQ(timer.shapes()[0].rows, 228);
   EXPECT_EQ(timer.shapes()[1].rows, 256);
-  EXPECT_EQ(timer.shapes()[2].rows, 16);
   EXPECT_LE(timer.shapes()[0].operations(), 1.2e8);
+}
+
+TEST(MatmulChoice, LargeStepsAreTimedWithMoreRows) {
+  Timer timer([](const MatmulShape&, int) { return std::vector<MatmulTime>{{aten, 1}}; });
+  timer.choose({{512, 512, 1}, {2048, 2048, 24}, {100'000, 1000, 1}});
+  EXPECT_EQ(timer.shapes()[0].rows, 256);
+  EXPECT_EQ(timer.shapes()[1].rows, 91) << "7.7e8 operations, a 400th of those of the step";
+  EXPECT_EQ(timer.shapes()[2].rows, 16) << "at least";
 }
 
 TEST(MatmulChoice, MatmulsAreTimedByDefault) {
