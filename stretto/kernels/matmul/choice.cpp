@@ -17,7 +17,7 @@ constexpr double share_of_step = 1.0 / 400;  // all matmuls that are timed take 
 constexpr int64_t fewest_rows = 16;
 constexpr size_t agreeing_rounds = 3, most_rounds = 8;
 constexpr double most_seconds = 5;       // of all rounds: on a busy machine, more of them do not agree either
-constexpr double clearly_faster = 0.93;  // fraction of the preferred library's time
+constexpr double clearly_faster = 0.97;  // fraction of the preferred library's time
 
 using Clock = std::chrono::steady_clock;
 using Seconds = std::map<MatmulLibrary, double>;

@@ -60,7 +60,7 @@ TEST(MatmulChoice, WithoutAgreementTheShortestTimesDecide) {
     const bool forward = shape.role == MatmulRole::forward;
     const double noise = round % 2 == 0 ? 1 : 4;
     return std::vector<MatmulTime>{{aten, 2 * (forward ? noise : 1)},
-                                   {onednn, (forward ? 1.9 : 1.0) * (forward ? 1 : noise)}};
+                                   {onednn, (forward ? 1.96 : 1.0) * (forward ? 1 : noise)}};
   });
   const MeasuredChoice measured = timer.choose();
   EXPECT_EQ(measured.choice, (MatmulChoice{{aten, onednn, onednn}}));
@@ -73,7 +73,7 @@ TEST(MatmulChoice, AtenIsUsedUnlessAnotherIsClearlyFaster) {
   Timer timer([](const MatmulShape& shape, int) {
     if (shape.role == MatmulRole::weight_gradient)
       return std::vector<MatmulTime>{{aten, 100}, {onednn, 90}, {mkl, 80}};
-    return std::vector<MatmulTime>{{aten, 100}, {onednn, shape.role == MatmulRole::forward ? 94.0 : 92.0}};
+    return std::vector<MatmulTime>{{aten, 100}, {onednn, shape.role == MatmulRole::forward ? 98.0 : 96.0}};
   });
   const MeasuredChoice measured = timer.choose();
   EXPECT_EQ(measured.choice, (MatmulChoice{{aten, onednn, mkl}}));
@@ -82,8 +82,8 @@ TEST(MatmulChoice, AtenIsUsedUnlessAnotherIsClearlyFaster) {
 
 TEST(MatmulChoice, OwnMatmulIsPreferredIfUsable) {
   Timer timer([](const MatmulShape& shape, int) {
-    const double other = shape.role == MatmulRole::forward ? 92 : 94;
-    return std::vector<MatmulTime>{{aten, 97}, {onednn, other}, {own, 100}};
+    const double other = shape.role == MatmulRole::forward ? 96 : 98;
+    return std::vector<MatmulTime>{{aten, 99}, {onednn, other}, {own, 100}};
   });
   EXPECT_EQ(timer.choose().choice, (MatmulChoice{{onednn, own, own}}));
 }
