@@ -191,7 +191,7 @@ def shakespeare(options, folder):
 
 
 def validation(options, folder):
-    """The validation losses of runs that are killed and resumed on another mesh, beside those of transformers' Llama."""
+    """The validation losses of runs that are killed and resumed on another mesh, and those of transformers' Llama."""
     accuracy = load_accuracy()
     ours, theirs = [], []
     peer = argparse.Namespace(output=folder, data=options.text, python=options.python, precision="fp32", steps=options.steps)
@@ -257,7 +257,7 @@ def main():
     parser.add_argument("--bound", type=float, default=2e-3, help="the largest distance of a language model's loss")
     parser.add_argument("--models", nargs="*", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--meshes", nargs="*", choices=list(MESHES)[1:], default=list(MESHES)[1:], help="besides dp 4")
-    parser.add_argument("--seeds", type=int, nargs="*", default=[], help="of the Llama's validation loss beside transformers'")
+    parser.add_argument("--seeds", type=int, nargs="*", default=[], help="of the runs that compare validation losses with transformers' Llama")
     parser.add_argument("--sst2-steps", type=int, default=50)
     parser.add_argument("--samples", type=int, default=8000, help="of SST-2, for the accuracy; 0: without SST-2")
     options = parser.parse_args()

@@ -88,7 +88,7 @@ struct LiteOptions {
   // Ranks, neighbours on one host, among which the layers of nn/tensor_parallel.h are divided. They train on
   // the same samples.
   int tp = 1;
-  // With tp above 1: these ranks also divide the rows of tensors between layers.
+  // These ranks, if tp is above 1, also divide the rows of tensors between layers.
   bool sequence_parallel = false;
   // "fp32" ("32-true"), "bf16" ("bf16-mixed"), "fp16" ("16-mixed") or "fp64" ("64-true")
   std::string precision = "fp32";

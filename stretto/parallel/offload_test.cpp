@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using ::testing::ThrowsMessage;
 
-// With every optimizer, keeping the state in files changes no result.
+// Keeping the state in files changes no result of any optimizer.
 TEST(Engine, StateInFilesChangesNoBit) {
   const TempFolder folder;
   for (const char* strategy : {"ddp", "zero1", "zero2", "fsdp"}) {

@@ -269,7 +269,7 @@ TEST_F(ForeignCommands, TheExampleOfParametersTrainsUnchanged) {
   EXPECT_TRUE(workspace_.has("models/bart_base_sst_baseline/model/model.safetensors"));
 }
 
-// With the examples of the tools' documentation, unchanged.
+// The files are the examples of the tools' documentation, unchanged.
 TEST_F(ForeignCommands, SettingsSayWhatTheFilesDoNot) {
   workspace_.write("ds.json", compat::zero2_json);
   workspace_.write("accelerate.yaml", compat::fsdp_yaml);
