@@ -41,7 +41,8 @@ TEST(StratsVerb, NamesOfAFamilyAreMappedOrRefused) {
                     HasSubstr("deepspeed-3-bf16-none-nvme fsdp, bf16, parameters in files\n"),
                     HasSubstr("deepspeed-3-bf16-nvme-nvme fsdp, bf16, all in files\n"),
                     HasSubstr("deepspeed-2-fp16-none-nvme zero2, fp16\n")));
-  for (const auto& name : nlohmann::json::parse(strats("--json")).at("names"))
+  const auto all = nlohmann::json::parse(strats("--json"));
+  for (const auto& name : all.at("names"))
     EXPECT_EQ(name.contains("refused"), name.at("name").get<std::string>().find("fp8") != std::string::npos)
         << name;
   const auto names = nlohmann::json::parse(strats("--ddp --json"));
