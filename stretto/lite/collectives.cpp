@@ -42,7 +42,7 @@ void Lite::barrier() { session_->agreement.agree({.act = Act::collective}); }
 
 void Lite::seed_everything(uint64_t seed) {
   at::manual_seed(seed);
-  if (!session_->models.empty()) parallel::separate_random_numbers(session_->mesh.position(Axes::sum));
+  if (!session_->models.empty()) parallel::separate_random_numbers(session_->mesh);
 }
 
 std::unique_ptr<Autocast> Lite::autocast() {

@@ -77,7 +77,7 @@ lite::Session::Session(const LiteOptions& options)
       agreement(mesh),
       loop(mesh, agreement, job.device),
       loss_scale(settings.precision == Precision::fp16 ? std::optional(options.loss_scale) : std::nullopt),
-      random(mesh.world().rank(), mesh.world().size(), job.device) {}
+      random(mesh, job.device) {}
 
 Lite::Lite(const LiteOptions& options) : session_(std::make_unique<lite::Session>(options)) {
   log::set_rank(global_rank(), /*prints_info=*/is_global_zero());
@@ -128,7 +128,7 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
   const auto number = static_cast<int64_t>(session_->models.size());
   session_->agreement.agree(
       {.act = Act::setup, .subject = number, .number = shape_checksum(module, session_->settings.tp > 1)});
-  if (session_->models.empty()) parallel::separate_random_numbers(session_->mesh.position(Axes::sum));
+  if (session_->models.empty()) parallel::separate_random_numbers(session_->mesh);
 
   const nn::LayerKinds layers = nn::layer_kinds(module);
   const Precision wanted = session_->settings.precision;

@@ -304,8 +304,8 @@ class Lite {
     log::print(fmt::format(text, std::forward<Args>(args)...));
   }
 
-  // Seeds torch's generators: the same on all ranks until the first model is set up, afterwards different per
-  // rank.
+  // Seeds torch's generators: the same on all ranks until the first model is set up, afterwards different on
+  // ranks with other samples (see setup). Collective.
   void seed_everything(uint64_t seed);
 
   // --- files

@@ -13,6 +13,7 @@
 #include <torch/nn/modules/rnn.h>
 
 #include "stretto/base/hash.h"
+#include "stretto/comm/mesh.h"
 
 namespace stretto::parallel {
 namespace {
@@ -32,7 +33,7 @@ bool is_layer_with_dropout(const torch::nn::Module& module) {
 constexpr const char* cpu_entry = "random";
 constexpr const char* gpu_entry = "random.cuda";
 
-std::string entry_name(const std::string& name, int rank) { return fmt::format("{}.{}", name, rank); }
+std::string entry_name(const std::string& name, int position) { return fmt::format("{}.{}", name, position); }
 
 }  // namespace
 
@@ -51,9 +52,15 @@ void set_random_state(const std::string& state) {
   generator.set_state(bytes);
 }
 
-void separate_random_numbers(int rank) {
-  if (rank == 0) return;
-  at::manual_seed(hash64(std::array<uint64_t, 2>{hash64(random_state()), static_cast<uint64_t>(rank)}));
+void separate_random_numbers(const Mesh& mesh) {
+  Group& parts = mesh.group(Axis::tp);
+  std::string state = random_state();
+  if (parts.size() > 1) state = parts.broadcast_bytes(parts.rank() == 0 ? state : "", 0);
+  const int position = mesh.position(Axes::sum);
+  if (position == 0 && parts.size() == 1) return;
+  // It seeds the generators of GPUs, too.
+  at::manual_seed(hash64(std::array<uint64_t, 2>{hash64(state), static_cast<uint64_t>(position)}));
+  if (position == 0) set_random_state(state);  // as a single rank would draw them
 }
 
 bool has_torch_dropout(const torch::nn::Module& module) {
@@ -67,6 +74,12 @@ bool has_torch_dropout(const torch::nn::Module& module) {
   }
   return false;
 }
+
+RandomState::RandomState(const Mesh& mesh, at::Device device)
+    : position_(mesh.position(Axes::sum)),
+      positions_(mesh.size(Axes::sum)),
+      saves_(mesh.position(Axis::tp) == 0),
+      device_(device) {}
 
 void RandomState::add_state(State& state) {
   const std::string own = random_state();
@@ -85,20 +98,20 @@ void RandomState::add_state(State& state) {
 // `saves`: whether a table that is being saved gets the entries. One that is being filled has those that were
 // saved.
 void RandomState::add_entries(State& state, const std::string& name, const Tensor& values, bool saves) const {
-  const auto is_listed = [&](int rank) {
-    return state.stored ? state.stored->contains(entry_name(name, rank)) : saves && rank < ranks_;
+  const auto is_listed = [&](int position) {
+    return state.stored ? state.stored->contains(entry_name(name, position)) : saves && position < positions_;
   };
-  for (int rank = 0; is_listed(rank); ++rank) {
-    Entry entry = whole_entry(entry_name(name, rank), values.sizes().vec(), values);
-    if (rank != rank_) entry.pieces.clear();
+  for (int position = 0; is_listed(position); ++position) {
+    Entry entry = whole_entry(entry_name(name, position), values.sizes().vec(), values);
+    if (position != position_ || !(state.stored || saves_)) entry.pieces.clear();
     state.tensors.push_back(std::move(entry));
   }
 }
 
 void RandomState::resume(const State& state) const {
-  if (state.stored->contains(entry_name(cpu_entry, rank_)))
+  if (state.stored->contains(entry_name(cpu_entry, position_)))
     set_random_state({static_cast<const char*>(bytes_.const_data_ptr()), bytes_.nbytes()});
-  if (!device_.is_cuda() || !state.stored->contains(entry_name(gpu_entry, rank_))) return;
+  if (!device_.is_cuda() || !state.stored->contains(entry_name(gpu_entry, position_))) return;
   at::Generator generator = at::globalContext().defaultGenerator(device_);
   generator.set_current_seed(static_cast<uint64_t>(of_gpu_[0].item<int64_t>()));
   generator.set_offset(static_cast<uint64_t>(of_gpu_[1].item<int64_t>()));

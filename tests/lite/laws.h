@@ -17,6 +17,7 @@ using Laws = std::map<std::string, Law>;
 Laws accumulation_laws();
 Laws checkpoint_laws();
 Laws data_laws();
+Laws divided_laws();
 Laws job_laws();
 Laws lbfgs_laws();
 Laws optimizer_laws();

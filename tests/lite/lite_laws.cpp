@@ -15,8 +15,8 @@ namespace {
 
 int run(int argc, char** argv) {
   Laws laws;
-  for (Laws some : {accumulation_laws(), checkpoint_laws(), data_laws(), job_laws(), lbfgs_laws(),
-                    optimizer_laws(), precision_laws()})
+  for (Laws some : {accumulation_laws(), checkpoint_laws(), data_laws(), divided_laws(), job_laws(),
+                    lbfgs_laws(), optimizer_laws(), precision_laws()})
     laws.merge(some);
   LiteOptions options;
   options.devices = std::stoi(argv[2]);

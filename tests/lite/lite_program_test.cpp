@@ -35,6 +35,13 @@ TEST(Lite, ThreeRanksOnFewerSamples) {
   }
 }
 
+// On four ranks, of which four, two or one have the parts of a layer.
+TEST(Lite, RandomNumbersAreThoseOfTheMesh) {
+  const TempFolder folder;
+  const auto run = shell(fmt::format("{}/lite_laws random_numbers 4 {}", PROGRAMS, folder.path().string()));
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+}
+
 // Each call trains one more epoch and compares with a plain loop over all epochs.
 TEST(Lite, ResumesCheckpointsOfOtherWorldSizes) {
   for (const char* name : {"saved_torch", "saved_own", "saved_schedule"}) {

@@ -99,8 +99,10 @@ struct Drawing : Module {
     };
     const int64_t of_layer = equal_along(context.tensor_parallel()),
                   of_data = equal_along(context.data_parallel());
-    if (of_layer != 2 || of_data != 1)
-      throw Error("{} of 2 ranks of a layer and {} of 2 others drew this number", of_layer, of_data);
+    const int layer = context.tensor_parallel().size();
+    if (of_layer != layer || of_data != 1)
+      throw Error("{} of {} ranks of a layer and {} with other samples drew this number", of_layer, layer,
+                  of_data);
     return {net->down->forward(net->up->forward(batch.at("x"))).square().sum(),
             static_cast<double>(batch.count)};
   }
@@ -125,17 +127,22 @@ void drop(const comm::Job& job, Recipe recipe, const std::string& masks) {
   Trainer(recipe, mesh, job.device).fit(module, Ones(40, 40), nullptr);
 }
 
+// The second run continues the first on another mesh.
 void draw(const comm::Job& job, Recipe recipe) {
   recipe.training.global_batch_size = 4;
-  recipe.training.max_steps = 2;
-  recipe.training.mesh.tp = 2;
-  const Mesh mesh = make_mesh(recipe, *job.group);
-  const auto ranks = nn::TensorParallel::of(mesh.tensor_parallel());
-  const bool is_first = ranks.position() == 0;
-  if (ranks.first(3) != (is_first ? 0 : 2) || ranks.count(3) != (is_first ? 2 : 1))
-    throw Error("3 units are not divided into 2 and 1");
-  Drawing module(ranks);
-  Trainer(recipe, mesh, job.device).fit(module, Ones(40, 2), nullptr);
+  recipe.training.max_steps = 4;
+  recipe.training.steps_this_run = 2;
+  for (const int tp : {1, 2}) {
+    recipe.training.mesh.tp = tp;
+    const Mesh mesh = make_mesh(recipe, *job.group);
+    const auto ranks = nn::TensorParallel::of(mesh.tensor_parallel());
+    const bool is_first = ranks.position() == 0;
+    if (tp == 2 && (ranks.first(3) != (is_first ? 0 : 2) || ranks.count(3) != (is_first ? 2 : 1)))
+      throw Error("3 units are not divided into 2 and 1");
+    Drawing module(ranks);
+    const FitResult result = Trainer(recipe, mesh, job.device).fit(module, Ones(40, 2), nullptr);
+    if (result.resumed_after != (tp == 1 ? 0 : 2)) throw Error("tp {} began anew", tp);
+  }
 }
 
 }  // namespace

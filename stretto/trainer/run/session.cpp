@@ -128,7 +128,7 @@ Session::Session(const SessionParts& parts, OptimizerPlan plan, const TensorSour
       loss_scale(recipe.training.precision == Precision::fp16
                      ? std::optional<LossScaleOptions>(recipe.loss_scale)
                      : std::nullopt),
-      random(mesh.world().rank(), mesh.world().size(), device),
+      random(mesh, device),
       logged(mesh),
       step_log(recipe, mesh, parts.trackers),
       evaluator(*this, parts.validation, parts.other_sets),
@@ -139,7 +139,7 @@ Session::Session(const SessionParts& parts, OptimizerPlan plan, const TensorSour
   if (several != nullptr) manual.emplace(recipe, engine, *several, count_total_steps());
   // libtorch seeds the generator differently in each process.
   at::manual_seed(static_cast<uint64_t>(recipe.training.seed));
-  parallel::separate_random_numbers(mesh.position(Axes::sum));
+  parallel::separate_random_numbers(mesh);
   module.root().train();
   if (recipe.training.deterministic) begin_deterministic();
   place_teachers(module, device, recipe.training.precision, mesh);
