@@ -91,7 +91,7 @@ fuzz: setup  ## mutated inputs for every parser, FUZZ_SECONDS=60 each, or ONLY="
 	@cmake --build build/fuzz --target fuzz_targets
 	@scripts/fuzz.sh build/fuzz/fuzz $(or $(FUZZ_SECONDS),60) $(ONLY)
 
-chaos: build-all  ## kill a training run 1,000 times (KILLS=n); the weights must equal those of an uninterrupted run
+chaos: build-all  ## kill training runs on all meshes 1,000 times (KILLS=n); the weights must equal those of uninterrupted runs
 	@STRETTO_KILLS=$(or $(KILLS),1000) build/release/tests/train_program_test --gtest_filter='Kills.*'
 
 demo:  ## build the programs, fine-tune a small BERT on two ranks and print its accuracy

@@ -3,6 +3,7 @@
 #include <random>
 #include <thread>
 
+#include "tests/train/meshes.h"
 #include "tests/train/run_states.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -61,51 +62,65 @@ class Kills : public Interrupted {
     return is_saving() ? saving : stepping;
   }
 
+  // Kills a run on this mesh `kills` times, lets it end, and compares it with a run that was not killed.
+  void kill_often(const RunMesh& mesh, int kills) {
+    for (const char* run : {"whole", "killed"}) std::filesystem::remove_all(path(run));
+    const std::string settings = settings_ + mesh.settings;
+    workspace_.train("whole", mesh.ranks, settings);
+    const auto expected = state_of("whole", 60);
+    const std::string weights = workspace_.read("whole/model/model.safetensors");
+    const auto expect_whole = [&] {
+      expect_same(state_of("killed", 60), expected);
+      EXPECT_TRUE(workspace_.read("killed/model/model.safetensors") == weights);
+      ++completed_;
+    };
+    for (int killed = 0; killed < kills;) {
+      BackgroundShell run(workspace_.command("train", mesh.ranks, settings + " output=" + path("killed")));
+      wait_for_moment(run, killed);
+      const bool was_running = run.running();
+      if (was_running) ::kill(run.pid(), SIGKILL);
+      const ShellResult result = run.wait();
+      if (result.exit_code == 128 + SIGKILL) {
+        ++hits_[phase(run)];
+        ++killed;
+        continue;
+      }
+      ASSERT_EQ(result.exit_code, 0) << result.err;
+      ASSERT_NO_FATAL_FAILURE(expect_whole());
+      std::filesystem::remove_all(path("killed"));
+    }
+    const ShellResult last = train("killed", mesh.ranks, settings);
+    ASSERT_EQ(last.exit_code, 0) << last.err;
+    expect_whole();
+  }
+
+  std::map<Phase, int> hits_;
+  int completed_ = 0;  // runs
+
  private:
+  const std::string settings_ =
+      "training.precision=fp32 training.epochs=100 training.max_steps=60 checkpoint.every=3 ";
   std::mt19937 random_{1};
 };
 
-// STRETTO_KILLS sets the number of kills.
+// STRETTO_KILLS sets the number of kills, which all meshes share. By default there are a few on one mesh, and
+// ReplayOnAMesh kills rank threads on each.
 TEST_F(Kills, AtRandomMomentsChangeNothing) {
   const char* given = std::getenv("STRETTO_KILLS");
   const int kills = given == nullptr ? 12 : std::atoi(given);
+  const int meshes = given == nullptr ? 1 : static_cast<int>(std::size(run_meshes));
   workspace_.write("train.tsv", make_rows(160, 3));
-  const std::string settings =
-      "training.precision=fp32 training.epochs=100 training.max_steps=60 checkpoint.every=3 ";
-  workspace_.train("whole", 2, settings);
-  const auto expected = state_of("whole", 60);
-  const std::string weights = workspace_.read("whole/model/model.safetensors");
-  const auto expect_whole = [&] {
-    expect_same(state_of("killed", 60), expected);
-    EXPECT_TRUE(workspace_.read("killed/model/model.safetensors") == weights);
-  };
-
-  std::map<Phase, int> hits;
-  int completed = 0;
-  for (int killed = 0; killed < kills;) {
-    BackgroundShell run(workspace_.command("train", 2, settings + "output=" + path("killed")));
-    wait_for_moment(run, killed);
-    const bool was_running = run.running();
-    if (was_running) ::kill(run.pid(), SIGKILL);
-    const ShellResult result = run.wait();
-    if (result.exit_code == 128 + SIGKILL) {
-      ++hits[phase(run)];
-      ++killed;
-      continue;
-    }
-    ASSERT_EQ(result.exit_code, 0) << result.err;
-    ASSERT_NO_FATAL_FAILURE(expect_whole());
-    ++completed;
-    std::filesystem::remove_all(path("killed"));
+  for (int mesh = 0; mesh < meshes; ++mesh) {
+    SCOPED_TRACE(run_meshes[mesh].name);
+    const int begin = kills * mesh / meshes, end = kills * (mesh + 1) / meshes;
+    ASSERT_NO_FATAL_FAILURE(kill_often(run_meshes[mesh], end - begin));
   }
-  const ShellResult last = train("killed", 2, settings);
-  ASSERT_EQ(last.exit_code, 0) << last.err;
-  expect_whole();
   printf(
-      "%d kills: %d at the start, %d in a step, %d in a save; %d runs completed, all with the same weights\n",
-      kills, hits[starting], hits[stepping], hits[saving], completed + 1);
+      "%d kills on %d meshes: %d at the start, %d in a step, %d in a save; %d runs completed, all with the "
+      "weights of a run that was not killed\n",
+      kills, meshes, hits_[starting], hits_[stepping], hits_[saving], completed_);
   for (const Phase phase : {starting, stepping, saving}) {
-    EXPECT_GE(hits[phase], kills / 10) << "too few kills hit phase " << phase << ": aim them better";
+    EXPECT_GE(hits_[phase], kills / 10) << "too few kills hit phase " << phase << ": aim them better";
   }
 }
 
