@@ -177,6 +177,28 @@ TEST(Mesh, RanksAlongAxesExchangeTensors) {
   });
 }
 
+// Rank 2 waits for the failing rank in a sum of a layer, rank 1 in one of gradients, and rank 0 for rank 2.
+TEST(Mesh, ARankThatFailsEndsTheSumsOfAllRanks) {
+  GroupOptions options;
+  options.deadline = std::chrono::hours(1);
+  std::vector<std::string> messages(4);
+  const auto run = [&] {
+    comm::run_rank_threads(4, options, [&](Group& world) {
+      const Mesh mesh(world, {.dp_replicate = 2, .tp = 2});
+      try {
+        if (world.rank() == 3) throw ConfigError("the first mistake");
+        mesh.group(world.rank() == 2 ? Axes(Axis::tp) : Axes::data).all_reduce(at::ones({8})).wait();
+      } catch (const DistributedError& error) {
+        messages[static_cast<size_t>(world.rank())] = error.what();
+        throw;
+      }
+    });
+  };
+  EXPECT_THROW(run(), DistributedError);
+  for (const int rank : {0, 1, 2})
+    EXPECT_THAT(messages[static_cast<size_t>(rank)], HasSubstr("has failed; see its output")) << rank;
+}
+
 TEST(Group, HasADevice) {
   comm::run_rank_threads(1, [](Group& group) { EXPECT_TRUE(group.device().is_cpu()); });
   GroupOptions options;
