@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "stretto/base/error.h"
@@ -32,12 +33,18 @@ void add_with_rows(std::vector<Recipe>& recipes, const Recipe& recipe) {
   recipes.back().training.mesh.sequence_parallel = true;
 }
 
+// The model, if ranks can divide its layers.
+std::optional<ModelOutline> divisible_model(const Recipe& recipe) {
+  const bool freezes = !recipe.parameters.freeze.empty();  // frozen parameters are whole
+  if (!task_kind(recipe).divides_models || freezes) return std::nullopt;
+  return arguments::outline_of(recipe);
+}
+
 // The recipe on the meshes to plan with: the recipe's own if it names one, else whole layers and, for the
 // case that these do not fit into memory, layers that are divided among ranks of a host.
 std::vector<Recipe> recipes_by_mesh(const Recipe& recipe, const std::vector<std::string>& hosts) {
-  const auto model = arguments::outline_of(recipe);
-  const bool freezes = !recipe.parameters.freeze.empty();  // frozen parameters are whole
-  if (!model || !task_kind(recipe).divides_models || freezes) return {recipe};
+  const auto model = divisible_model(recipe);
+  if (!model) return {recipe};
   std::vector<Recipe> recipes;
   add_with_rows(recipes, recipe);
   if (recipe.origins.given("training.mesh.tp")) return recipes;
@@ -55,6 +62,18 @@ std::vector<Recipe> recipes_by_mesh(const Recipe& recipe, const std::vector<std:
     }
   }
   return recipes;
+}
+
+// The flags of the next mesh whose layers are divided among more than `tp` ranks, "-N 4 --tp 4", on a host
+// with at least as many ranks; "": there is none, or the recipe does not leave it open.
+std::string larger_mesh(const Recipe& recipe, int64_t tp, int64_t ranks_per_host) {
+  const auto model = divisible_model(recipe);
+  if (!model || recipe.origins.given("training.mesh.dp")) return "";
+  for (int64_t more = tp + 1; more <= model->heads; ++more) {
+    if (model->divides_among(more))
+      return fmt::format("-N {} --tp {}", (ranks_per_host + more - 1) / more * more, more);
+  }
+  return "";
 }
 
 // Whether this machine has the memory to measure the ranks with the parts of each layer.
@@ -112,7 +131,9 @@ int plan(arguments::PlanArguments& arguments) {
     report.add(nlohmann::ordered_json::parse(read_file(arguments::plan_file(recipe))));
     if (report.best() != nullptr) break;
   }
-  std::cout << (arguments.json ? report.json().dump(2) + "\n" : report.text(recipe.training.strategy));
+  std::cout << (arguments.json ? report.json().dump(2) + "\n"
+                               : report.text(recipe.training.strategy,
+                                             larger_mesh(recipe, recipes.back().training.mesh.tp, planned)));
   remove_folder(options.log_folder);
   return 0;
 }

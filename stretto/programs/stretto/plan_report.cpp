@@ -84,7 +84,7 @@ PlanJson PlanReport::json() const {
   return plan;
 }
 
-std::string PlanReport::text(const std::string& strategy) const {
+std::string PlanReport::text(const std::string& strategy, const std::string& larger_mesh) const {
   const PlanJson& job = meshes_.back();
   std::string text;
   for (const PlanJson& mesh : meshes_) text += measured(mesh);
@@ -108,9 +108,11 @@ std::string PlanReport::text(const std::string& strategy) const {
                                                           : "");
   }
   if (chosen == nullptr) {
-    text +=
-        "\nNo strategy fits: use more hosts or ranks per host, a smaller micro-batch, or\n"
-        "training.activation_checkpointing\n";
+    text += "\nNo strategy fits: use more hosts or ranks per host, a smaller micro-batch,";
+    text += larger_mesh.empty()
+                ? " or\ntraining.activation_checkpointing\n"
+                : "\ntraining.activation_checkpointing, or divide layers among more ranks:\n" + larger_mesh +
+                      "\n";
   } else if (chosen->at("tp") > 1) {
     const int tp = chosen->at("tp").get<int>();
     text += fmt::format("\nThe recommended mesh divides {} among {} ranks:\n--tp {}{} --strategy {}\n",

@@ -18,8 +18,9 @@ class PlanReport {
 
   nlohmann::ordered_json json() const;
 
-  // The measurements, and a table. `strategy`: that of the recipe.
-  std::string text(const std::string& strategy) const;
+  // The measurements, and a table. `strategy`: that of the recipe. `larger_mesh`: the flags of a mesh with
+  // more ranks per layer than those planned, which are proposed if nothing fits; "": none.
+  std::string text(const std::string& strategy, const std::string& larger_mesh) const;
 
  private:
   std::vector<const nlohmann::ordered_json*> rows() const;

@@ -32,11 +32,16 @@ TEST(PlanReport, FitsATerminal) {
          {"cores_per_host", 128},
          {"memory_per_host", 1e12},
          {"strategies", {row("zero1", fits), row("zero2", fits)}}});
-    const std::string text = report.text("zero1");
+    const std::string text = report.text("zero1", "-N 128 --tp 128");
     for (const std::string_view line : split(text, '\n')) EXPECT_LE(line.size(), 80u) << line;
     EXPECT_THAT(text, ::testing::HasSubstr(fits ? "<- the recipe's" : "No strategy fits"));
     EXPECT_THAT(text, ::testing::HasSubstr("zero2 tp 16 seq"));
-    if (!fits) continue;
+    const std::string larger = "or divide layers among more ranks:\n-N 128 --tp 128\n";
+    EXPECT_EQ(text.ends_with(larger), !fits);
+    if (!fits) {
+      EXPECT_TRUE(report.text("zero1", "").ends_with("micro-batch, or\ntraining.activation_checkpointing\n"));
+      continue;
+    }
     EXPECT_THAT(text, ::testing::HasSubstr("--tp 16 --sequence-parallel --strategy zero2\n"));
     EXPECT_EQ(report.json().at("best_mesh"),
               nlohmann::ordered_json({{"tp", 16}, {"dp", 64}, {"sequence_parallel", true}}));
