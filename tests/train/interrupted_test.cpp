@@ -116,9 +116,10 @@ TEST_F(Kills, AtRandomMomentsChangeNothing) {
     ASSERT_NO_FATAL_FAILURE(kill_often(run_meshes[mesh], end - begin));
   }
   printf(
-      "%d kills on %d meshes: %d at the start, %d in a step, %d in a save; %d runs completed, all with the "
+      "%d kills on %d %s: %d at the start, %d in a step, %d in a save; %d runs completed, all with the "
       "weights of a run that was not killed\n",
-      kills, meshes, hits_[starting], hits_[stepping], hits_[saving], completed_);
+      kills, meshes, meshes == 1 ? "mesh" : "meshes", hits_[starting], hits_[stepping], hits_[saving],
+      completed_);
   for (const Phase phase : {starting, stepping, saving}) {
     EXPECT_GE(hits_[phase], kills / 10) << "too few kills hit phase " << phase << ": aim them better";
   }
