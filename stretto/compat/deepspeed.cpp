@@ -118,6 +118,27 @@ void read_total_steps(const settings::YamlNode& document, ForeignConfig& config)
   }
 }
 
+// What DeepSpeed's schedules have unless keys say otherwise: a logarithmic warm-up of 1000 steps, and a
+// cosine that ends at a ten-thousandth of the rate.
+void read_schedule_defaults(const settings::YamlNode& document, ForeignConfig& config) {
+  const settings::YamlNode* type = find(document, "scheduler.type", unset_value);
+  if (type == nullptr) return;
+  const std::string place = Value{"scheduler.type", *type}.place();
+  const auto imply = [&](const char* setting, const char* value, const char* unless) {
+    config.settings.push_back({setting, value, place, /*implied=*/true, unless});
+  };
+  if (find(document, "scheduler.params.warmup_type", unset_value) == nullptr) {
+    imply("scheduler.warmup_type", "log", "");
+    config.notes.push_back(
+        fmt::format("{}: the warm-up is logarithmic, as in DeepSpeed without warmup_type: linear", place));
+  }
+  if (find(document, "scheduler.params.warmup_num_steps") == nullptr)
+    imply("scheduler.num_warmup_steps", "1000", "scheduler.warmup_ratio");
+  if (lower_case(type->text) == "warmupcosinelr" &&
+      find(document, "scheduler.params.cos_min_ratio") == nullptr)
+    imply("scheduler.min_lr_rate", "0.0001", "scheduler.min_lr");
+}
+
 // Parameters of other optimizers than Adam have the names of PyTorch's arguments.
 void optimizer_parameter(const Value& value, ForeignConfig& config) {
   same_as(value.key, "optimizer." + value.key.substr(std::string_view("optimizer.params.").size()))
@@ -321,7 +342,7 @@ const std::vector<Key>& deepspeed_keys() {
       {"scheduler.params.warmup_min_lr", warmup_min_lr},
       same_as("scheduler.params.warmup_max_lr", "optimizer.lr"),
       same_as("scheduler.params.warmup_num_steps", "scheduler.num_warmup_steps"),
-      only("scheduler.params.warmup_type", {"linear"}, "the warm-up is linear"),
+      same_as("scheduler.params.warmup_type", "scheduler.warmup_type"),
       only("scheduler.params.warmup_min_ratio", {"0", "0.0"}, "the warm-up begins at 0"),
       same_as("scheduler.params.cos_min_ratio", "scheduler.min_lr_rate"),
       read_with_another("scheduler.params.total_num_steps"),
@@ -398,6 +419,7 @@ ForeignConfig read_deepspeed(const std::filesystem::path& file) {
   read_name(document, "scheduler.type", schedules, another_schedule, config);
   read(document, deepspeed_keys(), config, unset_value);
   read_total_steps(document, config);
+  read_schedule_defaults(document, config);
   read_precision(document, config);
   autocast(document, config);
   read_offload(document, "zero_optimization.offload_optimizer.", "training.offload_optimizer", config);

@@ -1,6 +1,7 @@
 #include "stretto/compat/foreign_support.h"
 #include "stretto/config/topology_request.h"
 #include "stretto/optim_config/optimizers.h"
+#include "stretto/optim_config/schedules.h"
 
 namespace stretto::compat {
 namespace {
@@ -21,9 +22,10 @@ TEST_F(Foreign, ADeepSpeedFileSetsARecipe) {
   EXPECT_EQ(adamw.weight_decay, 0.01) << "auto is the recipe's value";
   EXPECT_EQ(set.scheduler.type, "LinearWithWarmup");
   EXPECT_EQ(set.scheduler.value("num_warmup_steps"), 7);
+  EXPECT_EQ(set.scheduler.as<optim::LinearWithWarmupOptions>().warmup_type, "log") << "DeepSpeed's default";
   EXPECT_EQ(set.origins.label("training.max_grad_norm"),
             (folder_.path() / "ds.json").string() + ":45:26: gradient_clipping: training.max_grad_norm");
-  EXPECT_THAT(foreign.notes, SizeIs(9));
+  EXPECT_THAT(foreign.notes, SizeIs(10));
   EXPECT_THAT(foreign.notes,
               Contains(has_all("ds.json:39:25: zero_optimization.overlap_comm:", "training.bucket_mb")));
 }
@@ -265,6 +267,28 @@ TEST_F(Foreign, ADecayEndsAtDeepSpeedsTotalNumberOfSteps) {
   const ForeignConfig constant = schedule("WarmupLR");
   EXPECT_EQ(recipe(constant).scheduler.type, "ConstantWithWarmup");
   EXPECT_THAT(constant.notes, Contains(has_all("scheduler.params.total_num_steps:", "stays constant")));
+}
+
+TEST_F(Foreign, SchedulesHaveDeepSpeedsDefaults) {
+  const auto cosine = [&](const std::string& params, const std::string& own = "output: run\n") {
+    const auto file =
+        write("ds.json", R"({"scheduler": {"type": "WarmupCosineLR", "params": {)" + params + "}}}");
+    return recipe(read_deepspeed(file), own).scheduler.as<optim::CosineWithWarmupOptions>();
+  };
+  const auto unset = cosine("");
+  EXPECT_EQ(unset.num_warmup_steps, 1000);
+  EXPECT_EQ(unset.warmup_type, "log");
+  EXPECT_EQ(unset.min_lr_rate, 1e-4);
+  const auto set = cosine(R"("warmup_num_steps": 3, "warmup_type": "linear", "cos_min_ratio": 0)");
+  EXPECT_EQ(set.num_warmup_steps, 3);
+  EXPECT_EQ(set.warmup_type, "linear");
+  EXPECT_EQ(set.min_lr_rate, 0);
+  const auto own = cosine(R"("warmup_num_steps": "auto")",
+                          "scheduler: {warmup_ratio: 0.5, warmup_type: linear, min_lr: 1e-6}\n");
+  EXPECT_EQ(own.num_warmup_steps, std::nullopt) << "the recipe's";
+  EXPECT_EQ(own.warmup_type, "linear");
+  EXPECT_EQ(own.min_lr_rate, 0);
+  EXPECT_EQ(cosine("", "scheduler: {warmup_ratio: 0.5}\n").num_warmup_steps, std::nullopt);
 }
 
 TEST_F(Foreign, WhatDeepSpeedHasAndStrettoHasNotIsRefusedByName) {

@@ -20,7 +20,8 @@ std::unique_ptr<Schedule> constant(const ConstantOptions& options = {});
 
 struct ConstantWithWarmupOptions {
   std::optional<int64_t> num_warmup_steps = {};
-  std::optional<double> warmup_ratio = {};  // the same as a fraction of all steps; set one of the two
+  std::optional<double> warmup_ratio = {};      // the same as a fraction of all steps; set one of the two
+  std::optional<std::string> warmup_type = {};  // log: with the logarithm of the steps; unset: linear
 
   void fields(settings::Fields& field);
   void check() const;
@@ -34,6 +35,7 @@ struct LinearWithWarmupOptions {
   std::optional<int64_t> num_warmup_steps = {};
   std::optional<double> warmup_ratio = {};         // the same as a fraction of all steps; set one of the two
   std::optional<int64_t> num_training_steps = {};  // at which the schedule ends; unset: the run's
+  std::optional<std::string> warmup_type = {};     // log: with the logarithm of the steps; unset: linear
 
   void fields(settings::Fields& field);
   void check() const;
@@ -48,11 +50,12 @@ struct CosineWithWarmupOptions {
   std::optional<int64_t> num_warmup_steps = {};
   std::optional<double> warmup_ratio = {};         // the same as a fraction of all steps; set one of the two
   std::optional<int64_t> num_training_steps = {};  // at which the schedule ends; unset: the run's
-  double num_cycles = 0.5;                     // waves of the cosine; 0.5: from lr down to the lowest rate
-  double min_lr_rate = 0;                      // the lowest rate as a fraction of lr
-  std::optional<double> min_lr = {};           // the lowest rate; set one of the two
-  std::optional<int64_t> constant_steps = {};  // steps at the lowest rate, at the end of the schedule
-  std::optional<double> warmup_start = {};     // the first rate of the warm-up as a fraction of lr; unset: 0
+  double num_cycles = 0.5;                      // waves of the cosine; 0.5: from lr down to the lowest rate
+  double min_lr_rate = 0;                       // the lowest rate as a fraction of lr
+  std::optional<double> min_lr = {};            // the lowest rate; set one of the two
+  std::optional<int64_t> constant_steps = {};   // steps at the lowest rate, at the end of the schedule
+  std::optional<double> warmup_start = {};      // the first rate of the warm-up as a fraction of lr; unset: 0
+  std::optional<std::string> warmup_type = {};  // log: with the logarithm of the steps; unset: linear
 
   void fields(settings::Fields& field);
   void check() const;

@@ -6,6 +6,7 @@ namespace stretto::optim {
 
 void ConstantWithWarmupOptions::fields(settings::Fields& field) {
   declare_warmup(field, num_warmup_steps, warmup_ratio);
+  declare_warmup_type(field, warmup_type);
 }
 
 void ConstantWithWarmupOptions::check() const { check_warmup(num_warmup_steps, warmup_ratio); }
@@ -15,7 +16,9 @@ namespace {
 class ConstantWithWarmup : public WarmupSchedule {
  public:
   explicit ConstantWithWarmup(const ConstantWithWarmupOptions& options)
-      : WarmupSchedule({options.num_warmup_steps, options.warmup_ratio}) {}
+      : WarmupSchedule({.num_warmup_steps = options.num_warmup_steps,
+                        .warmup_ratio = options.warmup_ratio,
+                        .is_logarithmic = options.warmup_type == "log"}) {}
   std::string name() const override { return "ConstantWithWarmup"; }
 
  private:

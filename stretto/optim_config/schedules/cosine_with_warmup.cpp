@@ -14,6 +14,7 @@ using settings::at_least;
 
 void CosineWithWarmupOptions::fields(settings::Fields& field) {
   declare_warmup(field, num_warmup_steps, warmup_ratio);
+  declare_warmup_type(field, warmup_type);
   declare_training_steps(field, num_training_steps);
   field("num_cycles", num_cycles, "waves of the cosine; 0.5: from lr down to the lowest rate", above(0));
   field("min_lr_rate", min_lr_rate, "the lowest rate as a part of lr", at_least(0).at_most(1));
@@ -36,7 +37,8 @@ class CosineWithWarmup : public WarmupSchedule {
  public:
   explicit CosineWithWarmup(const CosineWithWarmupOptions& options)
       : WarmupSchedule({options.num_warmup_steps, options.warmup_ratio, options.num_training_steps,
-                        options.constant_steps.value_or(0), options.warmup_start.value_or(0)}),
+                        options.constant_steps.value_or(0), options.warmup_start.value_or(0),
+                        options.warmup_type == "log"}),
         options_(options) {}
   std::string name() const override { return "CosineWithWarmup"; }
 

@@ -8,6 +8,7 @@ namespace stretto::optim {
 
 void LinearWithWarmupOptions::fields(settings::Fields& field) {
   declare_warmup(field, num_warmup_steps, warmup_ratio);
+  declare_warmup_type(field, warmup_type);
   declare_training_steps(field, num_training_steps);
 }
 
@@ -18,7 +19,10 @@ namespace {
 class LinearWithWarmup : public WarmupSchedule {
  public:
   explicit LinearWithWarmup(const LinearWithWarmupOptions& options)
-      : WarmupSchedule({options.num_warmup_steps, options.warmup_ratio, options.num_training_steps}) {}
+      : WarmupSchedule({.num_warmup_steps = options.num_warmup_steps,
+                        .warmup_ratio = options.warmup_ratio,
+                        .num_training_steps = options.num_training_steps,
+                        .is_logarithmic = options.warmup_type == "log"}) {}
   std::string name() const override { return "LinearWithWarmup"; }
 
  private:

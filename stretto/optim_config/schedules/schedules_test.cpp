@@ -29,6 +29,17 @@ std::unique_ptr<Schedule> from_yaml(const std::string& section) {
   return make_schedule(recipe.scheduler);
 }
 
+// DeepSpeed's warm-up: log(step) / log(num_warmup_steps) of the rate, 0 in the first two steps.
+TEST(Schedules, AWarmupMayBeLogarithmic) {
+  for (const std::string type : {"ConstantWithWarmup", "LinearWithWarmup", "CosineWithWarmup"}) {
+    SCOPED_TRACE(type);
+    const auto schedule = from_yaml("{type: " + type + ", num_warmup_steps: 100, warmup_type: log}");
+    schedule->start({.lr = 2}, 1000);
+    for (const auto& [step, lr] : {std::pair(0, 0.0), {1, 0.0}, {10, 1.0}, {50, 1.6989700043}, {100, 2.0}})
+      EXPECT_NEAR(schedule->rates(step).lr, lr, 1e-9) << step;
+  }
+}
+
 // Compares every schedule, made from its section in a recipe, with the rates of torch and transformers.
 TEST(Schedules, EqualTheirNamesakes) {
   const auto cases = nlohmann::json::parse(

@@ -15,6 +15,11 @@ void declare_warmup(settings::Fields& field, std::optional<int64_t>& num_warmup_
         settings::at_least(0).below(1));
 }
 
+void declare_warmup_type(settings::Fields& field, std::optional<std::string>& warmup_type) {
+  field("warmup_type", warmup_type, "log: the warm-up rises with the logarithm of the steps; unset: linear",
+        settings::one_of({"linear", "log"}));
+}
+
 void declare_training_steps(settings::Fields& field, std::optional<int64_t>& num_training_steps) {
   field("num_training_steps", num_training_steps, "optimizer steps of the schedule; unset: all of the run",
         settings::at_least(1).at_most(1e9));
@@ -32,8 +37,12 @@ void WarmupSchedule::on_start() {
 
 StepRates WarmupSchedule::rates(int64_t steps_done) const {
   if (steps_done >= warmup_steps_) return {.lr = base().lr * factor_after_warmup(steps_done)};
-  const double risen = static_cast<double>(steps_done) / static_cast<double>(warmup_steps_);
-  return {.lr = base().lr * (warmup_.start + (1 - warmup_.start) * risen)};
+  return {.lr = base().lr * (warmup_.start + (1 - warmup_.start) * risen(steps_done))};
+}
+
+double WarmupSchedule::risen(int64_t steps_done) const {
+  const auto done = static_cast<double>(steps_done), all = static_cast<double>(warmup_steps_);
+  return warmup_.is_logarithmic ? std::log(std::max(1.0, done)) / std::log(std::max(2.0, all)) : done / all;
 }
 
 double WarmupSchedule::progress(int64_t steps_done) const {
