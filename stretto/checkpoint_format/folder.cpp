@@ -21,6 +21,16 @@ std::optional<int64_t> step_of(const std::string& name) {
   return step && *step >= 0 ? std::optional<int64_t>(*step) : std::nullopt;
 }
 
+// Whether an interrupted save or removal has left a folder of this name: "step-N" with the suffixes of such
+// folders. A name with another suffix, such as "step-N.bak", is that of a user's copy.
+bool is_left_over(const std::string& name) {
+  const size_t dot = name.find('.');
+  if (dot == std::string::npos || !step_of(name.substr(0, dot))) return false;
+  return std::ranges::all_of(split(std::string_view(name).substr(dot + 1), '.'), [](std::string_view suffix) {
+    return suffix == "partial" || suffix == "removing" || suffix == "old" || suffix.starts_with("of-rank-");
+  });
+}
+
 std::string_view slice(const MappedFile& file, int64_t begin, int64_t length) {
   return file.text().substr(static_cast<size_t>(begin), static_cast<size_t>(length));
 }
@@ -151,8 +161,7 @@ std::vector<std::filesystem::path> list_partial(const std::filesystem::path& fol
   std::error_code none;
   std::vector<std::filesystem::path> left_over;
   for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
-    const std::string name = entry.path().filename();
-    if (name.starts_with(name_prefix) && !step_of(name)) left_over.push_back(entry.path());
+    if (is_left_over(entry.path().filename())) left_over.push_back(entry.path());
   }
   std::ranges::sort(left_over);
   return left_over;

@@ -132,5 +132,18 @@ TEST_F(Folder, RemovalKeepsTheOthers) {
   EXPECT_FALSE(std::filesystem::exists(partial_path(temp_.path(), 3)));
 }
 
+TEST_F(Folder, CopiesOfCheckpointsAreNotLeftovers) {
+  const std::vector<std::string> left = {"step-00000003.of-rank-2", "step-00000003.partial",
+                                         "step-00000003.partial.removing", "step-00000003.removing"};
+  const std::vector<std::string> copies = {"step-00000003-good", "step-00000003.bak", "step-best"};
+  for (const auto& names : {left, copies})
+    for (const std::string& name : names) make_folders(temp_.path() / name);
+  std::vector<std::string> listed;
+  for (const auto& path : list_partial(temp_.path())) listed.push_back(path.filename());
+  EXPECT_EQ(listed, left);
+  remove_partial(temp_.path());
+  for (const std::string& name : copies) EXPECT_TRUE(std::filesystem::exists(temp_.path() / name)) << name;
+}
+
 }  // namespace
 }  // namespace stretto::checkpoint_format
