@@ -30,10 +30,29 @@ bool RunFolder::holds_results() const {
 // dies, the next call continues: checkpoints are moved first, so that no run can continue with a part of the
 // files.
 void RunFolder::set_aside(bool keep) const {
-  for (const char* name : {"checkpoints", "metrics.jsonl", "metrics.csv", "texts.jsonl", "progress.json",
-                           "tensorboard", "mlflow", "results.json", "dev_results.json", "test_results.json",
-                           "test_summary.json", "predictions.jsonl", "most_wrong.jsonl", "report.html",
-                           "summary.json", "config.yaml", "model", "models"}) {
+  for (const char* name : {"checkpoints",
+                           "metrics.jsonl",
+                           "metrics.csv",
+                           "texts.jsonl",
+                           "progress.json",
+                           "tensorboard",
+                           "mlflow",
+                           "results.json",
+                           "dev_results.json",
+                           "test_results.json",
+                           "test_summary.json",
+                           "predictions.jsonl",
+                           "predictions.txt",
+                           "predictions.json",
+                           "nbest_predictions.json",
+                           "null_odds.json",
+                           "losses.jsonl",
+                           "most_wrong.jsonl",
+                           "report.html",
+                           "summary.json",
+                           "config.yaml",
+                           "model",
+                           "models"}) {
     const std::filesystem::path file = path_ / name;
     if (!std::filesystem::exists(file)) continue;
     if (!keep) {

@@ -15,9 +15,11 @@
 namespace stretto::trainer {
 namespace {
 
-constexpr const char* run_files[] = {
-    "config.yaml",   "metrics.jsonl",       "texts.jsonl",        "results.json",
-    "model/weights", "models/best/weights", "tensorboard/events", "checkpoints/step-00000004/manifest.json"};
+constexpr const char* run_files[] = {"config.yaml",        "metrics.jsonl",
+                                     "texts.jsonl",        "results.json",
+                                     "model/weights",      "predictions.json",
+                                     "losses.jsonl",       "models/best/weights",
+                                     "tensorboard/events", "checkpoints/step-00000004/manifest.json"};
 
 // A folder with a finished run.
 void make_run(const std::filesystem::path& folder, const std::string& content) {
