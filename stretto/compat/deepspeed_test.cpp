@@ -283,8 +283,9 @@ TEST_F(Foreign, SchedulesHaveDeepSpeedsDefaults) {
   EXPECT_EQ(set.num_warmup_steps, 3);
   EXPECT_EQ(set.warmup_type, "linear");
   EXPECT_EQ(set.min_lr_rate, 0);
-  const auto own = cosine(R"("warmup_num_steps": "auto")",
-                          "scheduler: {warmup_ratio: 0.5, warmup_type: linear, min_lr: 1e-6}\n");
+  const auto own =
+      cosine(R"("warmup_num_steps": "auto")",
+             "scheduler: {type: CosineWithWarmup, warmup_ratio: 0.5, warmup_type: linear, min_lr: 1e-6}\n");
   EXPECT_EQ(own.num_warmup_steps, std::nullopt) << "the recipe's";
   EXPECT_EQ(own.warmup_type, "linear");
   EXPECT_EQ(own.min_lr_rate, 0);
