@@ -26,7 +26,7 @@ struct MeasuredChoice {
 // The fastest library for each role of the matmuls of `maps` with `rows` rows. All matmuls are timed in
 // rounds until three successive rounds make the same choice, in at most eight rounds; otherwise the shortest
 // times decide. No round begins after five seconds. stretto's own matmuls are preferred if usable, else
-// aten's, unless another library takes at least 7 % less time: smaller differences are noise, which would
+// aten's, unless another library takes over 3 % less time: smaller differences are noise, which would
 // make runs differ, and oneDNN takes memory and time for each shape of a batch. `time`: time_matmul, or a
 // function of a test. REQUIRES: maps is not empty.
 MeasuredChoice choose_by_time(const std::vector<LinearMaps>& maps, at::ScalarType dtype, int64_t rows,
