@@ -286,6 +286,15 @@ TEST(HfScript, IntervalsAndEpochsAreTranslated) {
               has_all("--eval_strategy often:", "no, epoch or steps"));
 }
 
+TEST(HfScript, ALanguageModelIsEvaluatedOnThePartForValidation) {
+  const std::string recipe =
+      translate_script(Script::clm, {"--model_type", "gpt2", "--tokenizer_name", "t", "--train_file", "t.txt",
+                                     "--do_train", "--eval_strategy", "epoch", "--output_dir", "o"})
+          .recipe;
+  EXPECT_THAT(recipe, has_all("train: \"o/run/cache/train.txt\"",
+                              "validation: \"o/run/cache/validation.txt\"", "evaluate:", "every: 1ep"));
+}
+
 TEST(HfScript, ValuesHaveTheSyntaxOfScripts) {
   const Recipe recipe =
       recipe_with({"--text_column_name", "\"words\"", "--seed=7", "--max_train_samples", "None",

@@ -173,7 +173,7 @@ void use_intervals(ScriptState& state) {
   const std::string flag = evaluation_flag(state);
   const bool evaluates =
       use_interval(state, {flag, "no", "eval_steps", logging_steps, "evaluate.every"}) != "no";
-  if (evaluates)
+  if (evaluates && !state.plan.validation)  // run-clm may validate on a part of --train_file
     require_flag(state, "validation_file", ("to evaluate while training (" + state.text(flag) + ")").c_str());
   const std::string saving =
       use_interval(state, {"save_strategy", "steps", "save_steps", "500", "checkpoint.every"}, "best");
