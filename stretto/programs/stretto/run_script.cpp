@@ -29,6 +29,7 @@ struct ScriptArguments {
   std::string strategy;
   int64_t tp = 0;  // 0: not given
   bool sequence_parallel = false;
+  std::vector<std::string> settings;  // KEY=VALUE, which override the recipe
 };
 
 // Links the model to evaluate to the place of a trained one, for a command without --do_train.
@@ -104,7 +105,9 @@ class Stages {
     return false;
   }
 
-  int run_stage(Verb verb, const std::vector<std::string>& overrides) const {
+  int run_stage(Verb verb, const std::vector<std::string>& of_stage) const {
+    std::vector<std::string> overrides = arguments_.settings;
+    overrides.insert(overrides.end(), of_stage.begin(), of_stage.end());
     arguments::RecipeArguments arguments;
     arguments.recipe = plan_.recipe_file();
     arguments.overrides = overrides;
@@ -171,10 +174,16 @@ void add_script(CLI::App& app, int& exit_code, const char* name, const char* hel
     verb->add_flag("--sequence-parallel", arguments->sequence_parallel,
                    "Divide norms, dropout and residuals among these ranks, too");
   }
+  verb->add_option("--set", arguments->settings, "Override a setting of the recipe that the flags make")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   verb->callback([verb, arguments, script, flair, &exit_code] {
     const ScriptPlan plan = flair ? compat::translate_flair_script(verb->remaining())
                                   : compat::translate_script(script, verb->remaining());
     if (arguments->print_recipe) {
+      if (!arguments->settings.empty())
+        throw ConfigError(
+            "--print-recipe shows the recipe of the script's flags; pass --set to stretto train with that recipe");
       for (const std::string& note : plan.notes) std::cout << "# " << note << "\n";
       std::cout << plan.recipe;
       return;
