@@ -149,8 +149,16 @@ def check_interruption(stretto):
         require("the same command continues it" in lines[-1], "".join(lines))
         require(list((stretto.folder / "stopped/run/checkpoints").iterdir()) != [], "no checkpoint was saved")
         require(not (stretto.folder / "stopped/config.json").exists(), "results of a run that has not finished")
-    stretto.run(*flags[:-2], "-N", "2")
-    require(stretto.json("stopped/run/summary.json")["resumed_after_step"] > 20, "the second run has not resumed")
+    changed = [*flags, "--learning_rate", "1e-4"]
+    stretto.require_error("accept the change with --set 'checkpoint.accept_changes=[optimizer.lr]'", *changed)
+    stretto.run(*changed, "--set", "checkpoint.accept_changes=[optimizer.lr]")
+    summary, train = stretto.json("stopped/run/summary.json"), stretto.json("stopped/train_results.json")
+    before = summary["resumed_after_step"]
+    require(before > 20, "the second run has not resumed")
+    steps = 1000 - before
+    log = (stretto.folder / "stopped/run/logger_logs/training_0.log").read_text()
+    require(f"| {steps} steps after step {before}, " in log, log)
+    require(math.isclose(train["train_steps_per_second"], steps / summary["seconds"], rel_tol=1e-9), f"{train}")
 
 
 def check_errors(stretto):

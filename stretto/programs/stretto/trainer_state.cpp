@@ -64,7 +64,8 @@ TrainerState read_trainer_state(const compat::ScriptPlan& plan) {
     if (is_training_record(record)) loss.add(record);
     epoch = record.value("epoch", epoch);
   }
-  const double seconds = summary.at("seconds"), steps = summary.at("steps");
+  const double seconds = summary.at("seconds");
+  const auto steps = summary.at("steps").get<double>() - summary.at("resumed_after_step").get<double>();
   Json metrics = {{"epoch", epoch},
                   {"train_runtime", seconds},
                   {"train_samples_per_second", summary.at("samples_per_second")},

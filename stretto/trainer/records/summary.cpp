@@ -6,6 +6,15 @@
 #include "stretto/trainer/folder/run_folder.h"
 
 namespace stretto::trainer {
+namespace {
+
+// The steps of this command, without those before the checkpoint that it resumed from.
+std::string steps_text(const FitResult& result) {
+  const std::string steps = counted(result.steps - result.resumed_after, "step");
+  return result.resumed_after > 0 ? fmt::format("{} after step {}", steps, result.resumed_after) : steps;
+}
+
+}  // namespace
 
 void write_summary(const Recipe& recipe, const Mesh& mesh, const FitResult& result) {
   const RunFolder folder(recipe.output);
@@ -27,7 +36,7 @@ void write_summary(const Recipe& recipe, const Mesh& mesh, const FitResult& resu
   }
   folder.write_json("summary.json", summary);
   log::info("done in {} | {}, {}, {:.1f} samples/s over {}", human_duration(result.seconds),
-            counted(result.steps, "step"), counted(result.samples, "sample"), speed,
+            steps_text(result), counted(result.samples, "sample"), speed,
             counted(mesh.size(Axes::world), "rank"));
   if (result.best) log::info("best       epoch {}: {}", result.best_epoch, metrics_text(*result.best));
   log::info("model      {}", folder.model().string());
