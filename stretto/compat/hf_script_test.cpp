@@ -325,6 +325,8 @@ TEST(HfScript, AJsonFileReplacesTheFlags) {
   EXPECT_EQ(recipe.track.trackers, (std::vector<std::string>{"jsonl", "tensorboard", "mlflow"}));
   EXPECT_THAT(script_error(Script::ner, {file, "--do_eval"}),
               has_all(file.string() + ":", "must be the only argument"));
+  EXPECT_THAT(script_error(Script::ner, {"/no/flags.json"}),
+              HasSubstr("/no/flags.json: there is no such file"));
 }
 
 TEST(HfScript, GlueTasksMayHaveAnySpelling) {

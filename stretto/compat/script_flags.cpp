@@ -162,6 +162,8 @@ std::string without_quotes(const std::string& value) {
 // Converts {"num_train_epochs": 2, "strategy": null, ...} to arguments.
 std::vector<std::string> arguments_of_file(const std::vector<Flag>& flags,
                                            const std::filesystem::path& file) {
+  if (!std::filesystem::exists(file))
+    throw ConfigError("{}: there is no such file; expected a JSON object of flags and values", file.string());
   const nlohmann::json json = read_json(file);
   if (!json.is_object()) throw ConfigError("{}: expected an object of flags and values", file.string());
   const auto text = [](const nlohmann::json& value) {

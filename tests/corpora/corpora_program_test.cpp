@@ -137,6 +137,13 @@ TEST_F(CorporaProgram, AStopBySignalIsReportedAndCanBeContinued) {
   }
 }
 
+TEST_F(CorporaProgram, AFileThatDoesNotExistIsRefused) {
+  const ShellResult result = shell(tokenize("none"));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr(": there is no such file; expected a file of text"));
+  EXPECT_FALSE(fs::exists(path("none")));
+}
+
 TEST_F(CorporaProgram, AFullDiskIsReportedAndTheSameCommandContinues) {
   write_text(4'000'000);
   ASSERT_EQ(shell(tokenize("whole")).exit_code, 0);

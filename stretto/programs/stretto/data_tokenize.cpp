@@ -42,6 +42,9 @@ void stop_on_signals() {
 
 // Adds a file, or those of a saved data set.
 void add_files(const std::filesystem::path& path, std::vector<std::filesystem::path>& files) {
+  if (!std::filesystem::exists(path))
+    throw ConfigError("{}: there is no such file; expected a file of text, or one that save_to_disk wrote",
+                      path.string());
   if (!std::filesystem::is_directory(path)) return files.push_back(path);
   const auto saved = columnar::saved_files(path);
   if (saved.empty())
