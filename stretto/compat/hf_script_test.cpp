@@ -292,7 +292,7 @@ TEST(HfScript, ALanguageModelIsEvaluatedOnThePartForValidation) {
                                      "--do_train", "--eval_strategy", "epoch", "--output_dir", "o"})
           .recipe;
   EXPECT_THAT(recipe, has_all("train: \"o/run/cache/train.txt\"",
-                              "validation: \"o/run/cache/validation.txt\"", "evaluate:", "every: 1ep"));
+                              "validation: \"o/run/cache/validation.txt\"", "evaluate:", "every: epoch"));
 }
 
 TEST(HfScript, ValuesHaveTheSyntaxOfScripts) {
