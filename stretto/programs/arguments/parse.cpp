@@ -127,6 +127,17 @@ std::string describe_repetition(const std::string& message) {
                      message.substr(at + most.size()));
 }
 
+// CLI11's message for an option without its value, in our words; another message as it is.
+std::string describe_missing_value(const std::string& message) {
+  constexpr std::string_view required = ": 1 required ";
+  constexpr std::string_view missing = " missing";
+  const size_t at = message.find(required);
+  if (at == std::string::npos || !message.ends_with(missing)) return message;
+  const size_t type = at + required.size();
+  return fmt::format("{}: its value {} is missing", message.substr(0, at),
+                     message.substr(type, message.size() - missing.size() - type));
+}
+
 // The message for a missing verb, such as for "stretto checkpoints".
 std::string describe_missing_verb(const std::vector<std::string>& verbs,
                                   const std::vector<std::string>& extra) {
@@ -148,9 +159,10 @@ std::string describe_usage_error(const CLI::App& app, const CLI::ParseError& err
   const bool is_extra = !extra.empty() && (is_extra_error || is_unknown);
   const std::string name = full_name(app, verb);
   const std::vector<std::string> inner = names_of_verbs(verb);
-  std::string message = !inner.empty() ? describe_missing_verb(inner, extra)
-                        : is_extra     ? describe_extra(verb, extra.front())
-                                       : describe_repetition(with_short_name(verb, error.what()));
+  std::string message =
+      !inner.empty() ? describe_missing_verb(inner, extra)
+      : is_extra     ? describe_extra(verb, extra.front())
+                     : describe_missing_value(describe_repetition(with_short_name(verb, error.what())));
   if (const size_t end = message.find_last_not_of(".\n "); end != std::string::npos) message.resize(end + 1);
   return fmt::format("{}{}{}; {}--help lists the options", name, name.empty() ? "" : ": ", message,
                      name.empty() ? "" : name + " ");

@@ -73,6 +73,12 @@ TEST(Parse, OtherUsageErrorsNameTheVerb) {
               HasSubstr("-N, --nproc-per-node: it is given 2 times; expected once"));
 }
 
+TEST(Parse, AMissingValueIsNamedWithItsOption) {
+  EXPECT_EQ(
+      TrainCommand().usage_error({"r.yaml", "-N"}),
+      "stretto train: -N, --nproc-per-node: its value N is missing; stretto train --help lists the options");
+}
+
 TEST(Parse, AnOptionThatHelpDoesNotListIsNamedToo) {
   EXPECT_THAT(TrainCommand().usage_error({"r.yaml", "--rdzv-id", "7", "--rdzv-backend=etcd"}),
               HasSubstr("stretto train: --rdzv-backend: \"etcd\": hosts meet"));
