@@ -67,6 +67,7 @@ void HostLink::begin(int life) {
     events_.clear();
     stopped_.assign(plan().hosts.size(), false);
     if (life == 0) lost_ = stopped_;
+    if (master_lost_) add(*master_lost_);  // before this start: nothing else would report it
   }
   reader_ = std::thread([this, life] { read_log(life); });
   publish("record", "");
@@ -98,7 +99,7 @@ void HostLink::post(HostEvent event) {
 
 bool HostLink::over() const {
   const std::lock_guard lock(mutex_);
-  if (broken_) return true;
+  if (master_lost_) return true;
   for (size_t node = 0; node < stopped_.size(); ++node) {
     if (!stopped_[node] && !lost_[node]) return false;
   }
@@ -149,6 +150,11 @@ void HostLink::read_log(int life) {
 
 void HostLink::deliver(const HostEvent& event) {
   const std::lock_guard lock(mutex_);
+  add(event);
+}
+
+// REQUIRES: the lock.
+void HostLink::add(const HostEvent& event) {
   const auto node = static_cast<size_t>(event.node);
   if (node >= stopped_.size()) return;
   if (event.kind == Kind::stopped) stopped_[node] = true;
@@ -158,16 +164,15 @@ void HostLink::deliver(const HostEvent& event) {
 }
 
 void HostLink::lose_master(const std::string& why) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (broken_ || ending_) return;
-    broken_ = true;
-    outgoing_.clear();
-    wake_writer_.notify_all();
-  }
-  deliver({Kind::lost, 0, 1,
-           fmt::format("{} is lost: its launcher has ended or is stopped, or the network to it is down ({})",
-                       plan().describe(0), why)});
+  const std::lock_guard lock(mutex_);
+  if (master_lost_ || ending_) return;
+  master_lost_ = HostEvent{
+      Kind::lost, 0, 1,
+      fmt::format("{} is lost: its launcher has ended or is stopped, or the network to it is down ({})",
+                  plan().describe(0), why)};
+  outgoing_.clear();
+  wake_writer_.notify_all();
+  add(*master_lost_);
 }
 
 void HostLink::write_and_watch() {
@@ -179,8 +184,9 @@ void HostLink::write_and_watch() {
       std::optional<Outgoing> outgoing;
       {
         std::unique_lock lock(mutex_);
-        wake_writer_.wait_until(lock, next_beat, [&] { return !outgoing_.empty() || ending_ || broken_; });
-        if (broken_ || (ending_ && outgoing_.empty())) return;
+        wake_writer_.wait_until(lock, next_beat,
+                                [&] { return !outgoing_.empty() || ending_ || master_lost_; });
+        if (master_lost_ || (ending_ && outgoing_.empty())) return;
         if (!outgoing_.empty()) {
           outgoing = std::move(outgoing_.front());
           outgoing_.pop_front();

@@ -50,8 +50,8 @@ class HostLink {
   const std::string& secret() const { return meeting_.secret; }
   std::chrono::milliseconds host_timeout() const { return host_timeout_; }
 
-  // Discards the events of the last start of the ranks and announces that this host is ready for start number
-  // `life`. REQUIRES: over(), except at the first call.
+  // Discards the events of the last start of the ranks, except the loss of node 0, and announces that this
+  // host is ready for start number `life`. REQUIRES: over(), except at the first call.
   void begin(int life);
 
   // Logs that SIGTSTP has no effect on a job of several hosts: the others would lose this host.
@@ -80,6 +80,7 @@ class HostLink {
   void append(const HostEvent& event);
   void watch_others();
   void deliver(const HostEvent& event);
+  void add(const HostEvent& event);
   bool is_expected(int other) const;
   void lose_master(const std::string& why);
   static std::string published_key(int node, const std::string& name);
@@ -94,8 +95,8 @@ class HostLink {
   std::deque<HostEvent> events_;
   std::deque<Outgoing> outgoing_;
   int life_ = -1;
-  std::vector<bool> stopped_, lost_;  // by node
-  bool broken_ = false;               // node 0 is lost, or this link is ending
+  std::vector<bool> stopped_, lost_;      // by node
+  std::optional<HostEvent> master_lost_;  // set once node 0 is lost: no event follows, in any start
   bool ending_ = false;
 
   int next_number_ = 0;  // used by the writer: the first number that may be free for its next event

@@ -122,6 +122,26 @@ TEST(HostLink, ALauncherThatEndsIsDetectedAtOnce) {
   EXPECT_TRUE(links[2]->over());
 }
 
+// While its launcher waits before a restart, a host reads no events.
+TEST(HostLink, TheLossOfNode0BetweenTwoStartsIsReportedInTheSecond) {
+  Links links = meet(3);
+  for (const auto& link : links) link->begin(0);
+  links[1].reset();  // so that the end of node 0 does not wait for the others
+  HostLink& other = *links[2];
+  for (HostLink* link : {links[0].get(), &other}) ASSERT_FALSE(read_until(*link, Kind::lost).empty());
+  for (HostLink* link : {links[0].get(), &other}) link->post({.kind = Kind::stopped});
+  for (int stopped = 0; stopped < 2; ++stopped) ASSERT_FALSE(read_until(other, Kind::stopped).empty());
+  links[0].reset();
+  pollfd lost{other.fd(), POLLIN, 0};
+  ASSERT_EQ(::poll(&lost, 1, 30'000), 1);
+  other.begin(1);
+  const auto events = read_until(other, Kind::lost);
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(events.back().kind, Kind::lost);
+  EXPECT_EQ(events.back().node, 0);
+  EXPECT_TRUE(other.over());
+}
+
 TEST(HostLink, TextsAreVisibleBeforeTheirEvents) {
   const Links links = meet(2);
   for (const auto& link : links) link->begin(0);
