@@ -62,6 +62,9 @@ class StoreServer::Loop {
   }
 
  private:
+  // After the system had no descriptors or memory for a connection.
+  static constexpr auto shortage_pause = std::chrono::milliseconds(100);
+
   bool accepting() const {
     const bool room = connections_.size() < options_.max_connections || oldest_unproved() != nullptr;
     return room && Clock::now() >= accept_from_;
@@ -94,16 +97,21 @@ class StoreServer::Loop {
       add(std::move(socket));
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       // The client stays in the queue, so poll() would report it again at once.
-      accept_from_ = Clock::now() + std::chrono::milliseconds(100);
+      accept_from_ = Clock::now() + shortage_pause;
     }
   }
 
   void add(Fd socket) {
     const auto deadline = Clock::now() + options_.greeting_timeout;
-    std::string peer = peer_text(socket);
-    if (options_.encrypt) socket = accept_tls(std::move(socket), secret_);
-    connections_.push_back(
-        std::make_unique<StoreConnection>(std::move(socket), std::move(peer), secret_, deadline, refusals_));
+    const std::string peer = peer_text(socket);
+    try {
+      if (options_.encrypt) socket = accept_tls(std::move(socket), secret_);
+      connections_.push_back(
+          std::make_unique<StoreConnection>(std::move(socket), peer, secret_, deadline, refusals_));
+    } catch (const IoError& error) {  // encryption takes further descriptors
+      refusals_.add(peer, error.what());
+      accept_from_ = Clock::now() + shortage_pause;
+    }
   }
 
   void make_room() {

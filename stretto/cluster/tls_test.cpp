@@ -8,13 +8,16 @@
 #include <thread>
 #include <utility>
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "stretto/cluster/store_client.h"
@@ -51,6 +54,23 @@ std::string receive_all(const Fd& socket) {
 }
 
 void send_text(const Fd& socket, std::string_view text) { send_all(socket, peer, text, Clock::now() + 20s); }
+
+// While it exists, this process can open `more` further descriptors.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(rlim_t more) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit few = before_;
+    few.rlim_cur = static_cast<rlim_t>(Fd(::dup(STDERR_FILENO)).get()) + more;
+    ::setrlimit(RLIMIT_NOFILE, &few);
+  }
+  ~FewDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
 
 // A wire whose bytes are recorded, and may be changed on their way.
 class Wire {
@@ -251,6 +271,24 @@ TEST(Tls, TheStoreWorksThroughIt) {
   }
   server.wait_until_unused(20s);
   EXPECT_EQ(StoreClient(server.endpoint(), "secret", {.encrypt = true}).add("ended", 1), 2);
+}
+
+// A connection takes one descriptor, and its encryption two more.
+TEST(Tls, AStoreWithoutFreeDescriptorsServesLaterClients) {
+  const StoreServer server(bind_socket({"127.0.0.1", 0}), "secret", {.encrypt = true});
+  StoreClient first(server.endpoint(), "secret", {.encrypt = true});  // whatever opens files once has done so
+  const Fd late(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(server.endpoint().port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  {
+    const FewDescriptors few(1);
+    EXPECT_EQ(::connect(late.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(receive_all(late), "") << "the connection is closed without a greeting";
+  }
+  EXPECT_EQ(StoreClient(server.endpoint(), "secret", {.encrypt = true}).add("n", 1), 1);
+  EXPECT_EQ(first.add("n", 1), 2);
 }
 
 }  // namespace
