@@ -388,7 +388,12 @@ Fd connect_tls(Fd connection, const Endpoint& peer, const std::string& secret, C
     throw OneSideEncrypts("{}: the process there does not encrypt its connections, and this one does",
                           peer.text());
   }
-  auto tunnel = std::make_unique<Tunnel>(std::move(connection), secret, /*accepts=*/false, "");
+  std::unique_ptr<Tunnel> tunnel;
+  try {
+    tunnel = std::make_unique<Tunnel>(std::move(connection), secret, /*accepts=*/false, "");
+  } catch (const IoError& error) {
+    throw DistributedError("{}: {}", peer.text(), error.what());
+  }
   while (true) {
     while (!tunnel->open() && tunnel->move()) {
     }

@@ -35,7 +35,7 @@ struct OneSideEncrypts : PeerRefusal {
 Fd accept_tls(Fd connection, const std::string& secret);
 
 // The connecting side. Throws PeerRefusal, beginning with the peer's address, and DistributedError if
-// `deadline` passed.
+// `deadline` passed or the system has no descriptors left.
 Fd connect_tls(Fd connection, const Endpoint& peer, const std::string& secret, Clock::time_point deadline);
 
 // Throws PeerRefusal if `received`, the first bytes that a peer sent to this process, which does not

@@ -273,6 +273,15 @@ TEST(Tls, TheStoreWorksThroughIt) {
   EXPECT_EQ(StoreClient(server.endpoint(), "secret", {.encrypt = true}).add("ended", 1), 2);
 }
 
+TEST(Tls, AConnectionWithoutFreeDescriptorsFailsLikeAnyOther) {
+  std::pair<Fd, Fd> other = pair_of_sockets(), ends = pair_of_sockets();
+  const Fd warm = accept_tls(std::move(other.first), "secret");  // whatever opens files once has done so
+  send_text(ends.second, tls_greeting);
+  const FewDescriptors none(0);
+  EXPECT_THAT([&] { connect_tls(std::move(ends.first), peer, "secret", Clock::now() + 20s); },
+              ThrowsMessage<DistributedError>(HasSubstr("10.0.0.7:29500: cannot encrypt a connection")));
+}
+
 // A connection takes one descriptor, and its encryption two more.
 TEST(Tls, AStoreWithoutFreeDescriptorsServesLaterClients) {
   const StoreServer server(bind_socket({"127.0.0.1", 0}), "secret", {.encrypt = true});
