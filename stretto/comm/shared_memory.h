@@ -19,6 +19,10 @@ struct SharedExchange {
       : collectives(std::move(team), std::move(rail)), messages(collectives.team()), deadline(deadline) {
     collectives.set_idle_work([this] { return messages.flush(); });
   }
+  // The messages are destroyed first, and the collectives may then still wait for other ranks.
+  ~SharedExchange() { collectives.set_idle_work({}); }
+  SharedExchange(const SharedExchange&) = delete;
+  SharedExchange& operator=(const SharedExchange&) = delete;
 
   SharedCollectives collectives;
   SharedMessages messages;

@@ -1,7 +1,10 @@
 #include "stretto/comm/shared_memory.h"
 
 #include <array>
+#include <chrono>
 #include <filesystem>
+#include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -172,6 +175,25 @@ TEST(SharedMemory, MessagesKeepTheirOrderUnderEachTag) {
         group.recv(tensor, 0, tag).wait();
         EXPECT_TRUE(at::equal(tensor, at::full({i}, i)));
       }
+    }
+  });
+}
+
+// Rank 0 leaves with a call that rank 1 has not made, and messages for which there was no room until then.
+TEST(SharedMemory, AGroupMayEndWithWaitingMessages) {
+  run_rank_threads(2, [](Group& group) {
+    std::vector<Work> works;
+    if (group.rank() == 0) {
+      for (size_t i = 0; i < SharedControl::max_messages + 10; ++i)
+        works.push_back(group.send(at::ones({1000}), 1));
+      works.push_back(group.all_reduce(at::ones({4})));
+      return;
+    }
+    for (int i = 0; i < 5; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      const Tensor tensor = at::zeros({1000});
+      group.recv(tensor, 0).wait();
+      EXPECT_EQ(tensor.sum().item<float>(), 1000);
     }
   });
 }
