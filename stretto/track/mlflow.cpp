@@ -18,7 +18,7 @@ std::string Mlflow::name() const { return (options_.folder / "mlflow").string();
 void Mlflow::begin(const TrackedRun& run) {
   stop_sending();
   if (run.steps_done == 0) remove_mlflow_sent(options_.folder);
-  sent_all_ = gave_up_ = false;
+  sent_all_ = gave_up_ = ending_ = false;
   begun_ = true;
   lock_.reset();
   lock_ = lock_mlflow(options_.folder);

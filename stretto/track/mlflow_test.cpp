@@ -196,6 +196,23 @@ TEST_F(MlflowTest, AResumedRunContinuesWithoutRepeatingSteps) {
   EXPECT_THAT(MlflowDouble::steps(server.only_run(), "train/loss"), ElementsAre(1, 2, 3, 4, 5));
 }
 
+TEST_F(MlflowTest, ATrackerThatBeginsAgainAlsoTriesAgain) {
+  MlflowDouble server;
+  Run run(*this, options(server.url()));
+  run.begin();
+  run.write(1, 1);
+  run.trackers.end(RunEnd::stopped);
+  server.fail(2, 503);
+  run.begin(1);
+  run.write(2, 1);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (MlflowDouble::steps(server.only_run(), "train/loss").size() < 2 &&
+         std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_THAT(MlflowDouble::steps(server.only_run(), "train/loss"), ElementsAre(1, 2));
+  run.trackers.end(RunEnd::finished);
+}
+
 TEST_F(MlflowTest, ANewRunInTheFolderIsANewRunOnTheServer) {
   const MlflowDouble server;
   for (int i = 0; i < 2; ++i) {
