@@ -51,11 +51,10 @@ class Mpi : public c10d::Backend {
   Mpi(c10d::Store& store, int rank, int size, std::chrono::milliseconds deadline)
       : c10d::Backend(rank, size),
         communicator_(std::make_shared<Communicator>(store, rank, size, deadline)),
-        // The tensors of a failed call are leaked on purpose: MPI may still read or write them.
         thread_(
             {.error = [](const std::string& why) { return std::make_exception_ptr(std::runtime_error(why)); },
              .abort = [this] { closing_ = true; },
-             .failed = [](const std::vector<Tensor>& keep) { new std::vector<Tensor>(keep); }}) {}
+             .failed = leak}) {}
 
   const std::string getBackendName() const override { return "mpi"; }
 
@@ -67,7 +66,7 @@ class Mpi : public c10d::Backend {
       check(MPI_Iallreduce(MPI_IN_PLACE, sum.data_ptr(), count_of(sum.numel()),
                            number_type(sum.scalar_type()), op, comm(), &request),
             "MPI_Iallreduce");
-      finish(request);
+      finish(request, {sum});
       if (is_narrow(tensor)) Tensor(tensor).copy_(sum);
     });
   }
@@ -81,7 +80,7 @@ class Mpi : public c10d::Backend {
       check(MPI_Ireduce(is_root ? MPI_IN_PLACE : sum.data_ptr(), is_root ? sum.data_ptr() : nullptr,
                         count_of(sum.numel()), number_type(sum.scalar_type()), op, root, comm(), &request),
             "MPI_Ireduce");
-      finish(request);
+      finish(request, {sum});
       if (is_root && is_narrow(tensor)) Tensor(tensor).copy_(sum);
     });
   }
@@ -118,7 +117,7 @@ class Mpi : public c10d::Backend {
       check(MPI_Ireduce_scatter_block(terms.const_data_ptr(), sum.data_ptr(), count_of(sum.numel()),
                                       number_type(sum.scalar_type()), op, comm(), &request),
             "MPI_Ireduce_scatter_block");
-      finish(request);
+      finish(request, {terms, sum});
       if (narrow) Tensor(output).copy_(sum);
     });
   }
@@ -160,7 +159,18 @@ class Mpi : public c10d::Backend {
 
  private:
   MPI_Comm comm() const { return communicator_->get(); }
-  void finish(MPI_Request request) const { communicator_->finish(request, closing_); }
+  // `own`: tensors of the call that only MPI uses until its end.
+  void finish(MPI_Request request, const std::vector<Tensor>& own = {}) const {
+    try {
+      communicator_->finish(request, closing_);
+    } catch (...) {
+      leak(own);
+      throw;
+    }
+  }
+
+  // Keeps the tensors of a failed call on purpose: MPI may still read or write them.
+  static void leak(const std::vector<Tensor>& tensors) { new std::vector<Tensor>(tensors); }
 
   WorkPtr start(std::vector<Tensor> keep, std::function<void()> run) {
     return thread_.start(std::move(keep), std::move(run));
