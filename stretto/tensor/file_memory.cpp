@@ -26,6 +26,19 @@ int open_unnamed(const std::filesystem::path& folder) {
   return named;
 }
 
+// Returns whether the file has `bytes` on the disk now; the reason is in errno. A signal, such as a request
+// to save, may interrupt the system.
+bool reserve(const Fd& fd, const std::filesystem::path& folder, size_t bytes) {
+  const auto attempt = [&](size_t) -> int64_t {
+    errno = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
+    return errno == 0 ? 0 : -1;
+  };
+  while (file_faults::call("fallocate", folder, 0, attempt) < 0) {
+    if (errno != EINTR) return false;
+  }
+  return true;
+}
+
 [[noreturn]] void fail(const std::filesystem::path& folder, size_t bytes, int error) {
   throw IoError("{}: cannot make a file of {} there: {}", folder.string(),
                 human_bytes(static_cast<double>(bytes)), std::strerror(error));
@@ -39,11 +52,7 @@ Tensor file_memory(const std::filesystem::path& folder, int64_t elements, at::Sc
   const Fd fd(
       static_cast<int>(file_faults::call("open", folder, 0, [&](size_t) { return open_unnamed(folder); })));
   if (fd.get() < 0) fail(folder, bytes, errno);
-  const auto reserved = file_faults::call("fallocate", folder, 0, [&](size_t) -> int64_t {
-    errno = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
-    return errno == 0 ? 0 : -1;
-  });
-  if (reserved < 0) fail(folder, bytes, errno);
+  if (!reserve(fd, folder, bytes)) fail(folder, bytes, errno);
   void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (memory == MAP_FAILED) fail(folder, bytes, errno);
   return at::from_blob(

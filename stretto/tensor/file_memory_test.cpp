@@ -55,6 +55,13 @@ TEST(FileMemory, ReleasedPartsKeepTheirNeighbours) {
   EXPECT_TRUE(memory.equal(at::arange(10'000, at::kDouble)));
 }
 
+TEST(FileMemory, ASignalDoesNotEndTheReservation) {
+  const TempFolder folder;
+  const file_faults::Injection interrupted({.call = 2, .error = EINTR});
+  EXPECT_EQ(file_memory(folder.path(), 8, at::kFloat).numel(), 8);
+  EXPECT_EQ(interrupted.calls(), 3);
+}
+
 TEST(FileMemory, ReportsAFullDiskAndAMissingFolder) {
   const TempFolder folder;
   for (const int64_t call : {1, 2}) {
