@@ -26,7 +26,7 @@ namespace stretto::cluster {
 namespace {
 
 constexpr const char* identity = "stretto";
-constexpr size_t buffer_bytes = size_t{256} << 10;
+constexpr size_t buffer_bytes = size_t{256} << 10, first_buffer_bytes = size_t{4} << 10;
 constexpr auto linger = std::chrono::seconds(10);  // for the other side of a connection that was closed here
 constexpr auto flush_time = std::chrono::seconds(2);  // of flush_tls()
 
@@ -71,12 +71,13 @@ SSL_CTX* context() {
   return made.get();
 }
 
-// Bytes that wait for their receiver.
+// Bytes that wait for their receiver. Small until grow(), since anyone can open connections.
 class Queue {
  public:
+  void grow() { bytes_.resize(buffer_bytes); }
   bool empty() const { return begin_ == end_; }
   std::span<char> room() {
-    if (bytes_.empty()) bytes_.resize(buffer_bytes);
+    if (bytes_.empty()) bytes_.resize(first_buffer_bytes);
     if (empty()) begin_ = end_ = 0;
     return std::span(bytes_).subspan(end_);
   }
@@ -183,6 +184,8 @@ class Tunnel {
     const int result = ::SSL_do_handshake(ssl_.get());
     if (result == 1) {
       if (::SSL_session_reused(ssl_.get()) != 1) return fail();  // without the key
+      encrypted_.grow();
+      decrypted_.grow();
       return open_ = true;
     }
     const int error = ::SSL_get_error(ssl_.get(), result);
