@@ -17,9 +17,11 @@
 namespace stretto::cli {
 namespace {
 
-[[noreturn]] void run_child(const std::function<int()>& body, const launch::SignalGuard& signals) {
+[[noreturn]] void run_child(const std::function<int()>& body, const launch::SignalGuard& signals,
+                            pid_t parent) {
   ::setpgid(0, 0);  // Ctrl-C reaches the parent only, which passes it on
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(EXIT_FAILURE);  // it died before the line above
   signals.restore_for_child(/*hold_save=*/true);
   int code = EXIT_FAILURE;
   try {
@@ -38,9 +40,9 @@ namespace {
 ChildEnd run_in_child(const std::function<int()>& body) {
   log::flush();
   const launch::SignalGuard signals;
-  const pid_t child = ::fork();
+  const pid_t parent = ::getpid(), child = ::fork();
   if (child < 0) throw IoError("cannot start a process: {}", std::strerror(errno));
-  if (child == 0) run_child(body, signals);
+  if (child == 0) run_child(body, signals, parent);
   ::setpgid(child, child);  // both parent and child call it, so that the group exists whichever runs first
   ChildEnd end;
   const auto read_signals = [&](bool passes_on) {
