@@ -39,6 +39,26 @@ std::string show(const nlohmann::json& settings, const std::string& name) {
   return found == settings.end() || found->is_null() ? "unset" : found->dump();
 }
 
+// A line for the setting or, of a section such as model.config, for each of its keys that differ.
+std::string describe_difference(const std::string& name, const std::string& label,
+                                const nlohmann::json& before, const nlohmann::json& now) {
+  const auto section = [&](const nlohmann::json& settings) {
+    const auto found = settings.find(name);
+    return found != settings.end() && found->is_object() ? *found : nlohmann::json();
+  };
+  const nlohmann::json then_keys = section(before), keys = section(now);
+  if (then_keys.is_null() || keys.is_null())
+    return fmt::format("\n  {}: {} in the checkpoint, now {}", label, show(before, name), show(now, name));
+  nlohmann::json all = then_keys;
+  all.update(keys);
+  std::string lines;
+  for (const auto& [key, value] : all.items()) {
+    if (show(then_keys, key) != show(keys, key))
+      lines += describe_difference(key, label + "." + key, then_keys, keys);
+  }
+  return lines;
+}
+
 // Whether model.config describes the model of the checkpoint, by another file or as a section.
 bool has_same_model(const Recipe& recipe, const checkpoint_format::Manifest& manifest) {
   const auto model = manifest.scalars.find("model");
@@ -83,12 +103,14 @@ void require_same_settings(const Recipe& recipe, const checkpoint_format::Manife
       continue;
     }
     differing.push_back(name);
-    differences += fmt::format("\n  {}: {} in the checkpoint, now {}", name, then, here);
+    differences += describe_difference(name, name, earlier, now);
   }
   if (differing.empty()) return;
+  const bool is_other_model = std::ranges::find(differing, "model.config") != differing.end();
   throw ConfigError(
-      "{} was saved by a run with other settings:{}\nRestore them, choose another output, or accept the change with --set 'checkpoint.accept_changes=[{}]'",
-      checkpoint.string(), differences, fmt::join(differing, ", "));
+      "{} was saved by a run with other settings:{}\nRestore them, choose another output, or accept the change{} with --set 'checkpoint.accept_changes=[{}]'",
+      checkpoint.string(), differences, is_other_model ? ", if tensors keep their shapes," : "",
+      fmt::join(differing, ", "));
 }
 
 // Whether the checkpoint is one of this recipe's run.

@@ -1,4 +1,6 @@
+#include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/checkpoint_format/folder.h"
 #include "stretto/trainer/run/loop_fixture.h"
 
@@ -57,6 +59,22 @@ TEST_F(OtherRun, ACheckpointOfTheFolderContinuesItsRun) {
   EXPECT_EQ(fit().best_step, best_step_);
   EXPECT_EQ(model("model"), best);
   EXPECT_FALSE(std::filesystem::exists(recipe_.output / "previous-1"));
+}
+
+TEST_F(OtherRun, OnlyKeysOfTheModelThatDifferAreNamed) {
+  recipe_.output = folder_.path() / "model";
+  recipe_.model.config.emplace().section = {{"hidden_size", 8}, {"vocab_size", 3}};
+  fit();
+  recipe_.model.config->section["hidden_size"] = 16;
+  try {
+    fit();
+    ADD_FAILURE() << "another model";
+  } catch (const ConfigError& error) {
+    const std::string message = error.what();
+    EXPECT_THAT(message, has_all("\n  model.config.hidden_size: 8 in the checkpoint, now 16\n",
+                                 "accept the change, if tensors keep their shapes, with", "[model.config]"));
+    EXPECT_EQ(message.find("vocab_size"), std::string::npos);
+  }
 }
 
 }  // namespace
