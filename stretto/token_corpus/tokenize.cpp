@@ -15,6 +15,7 @@
 #include "stretto/base/temporary_name.h"
 #include "stretto/text/copy_tokenizer.h"
 #include "stretto/text/tokenizer.h"
+#include "stretto/token_corpus/byte_stream.h"
 #include "stretto/token_corpus/corpus_writer.h"
 #include "stretto/token_corpus/ordered_work.h"
 #include "stretto/token_corpus/plan.h"
@@ -138,6 +139,7 @@ bool tokenize(const std::vector<fs::path>& files, const text::Tokenizer& tokeniz
               const fs::path& tokenizer_path, const fs::path& output, const TokenizeOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const Manifest fresh = plan_corpus(files, tokenizer, options);
+  ByteStream::open(files.front(), options.documents.column);  // throws before there is a folder
   const OutputFolder reserved(output, options.wait);
   const Manifest begun = begin_or_resume(fresh, output, options);
   if (!begun.next) {

@@ -144,6 +144,14 @@ TEST_F(CorporaProgram, AFileThatDoesNotExistIsRefused) {
   EXPECT_FALSE(fs::exists(path("none")));
 }
 
+TEST_F(CorporaProgram, AFileThatIsNotTextLeavesNoFolder) {
+  write("text", std::string("not\0text", 8));
+  const ShellResult result = shell(tokenize("none"));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("the file is not text"));
+  EXPECT_FALSE(fs::exists(path("none")));
+}
+
 TEST_F(CorporaProgram, AFullDiskIsReportedAndTheSameCommandContinues) {
   write_text(4'000'000);
   ASSERT_EQ(shell(tokenize("whole")).exit_code, 0);
