@@ -18,9 +18,13 @@ OptimizerSet::OptimizerSet(std::vector<NamedOptimizer> parts)
       throw ConfigError("configure_optimizers: the optimizer of \"{}\" has no name; name each", part.pattern);
     if (!names.insert(part.name).second)
       throw ConfigError("configure_optimizers: two optimizers are named \"{}\"; rename one", part.name);
-    if (part.optimizer == nullptr || part.schedule == nullptr)
-      throw ConfigError("configure_optimizers: the {} \"{}\" is a null pointer",
-                        part.optimizer == nullptr ? "optimizer" : "schedule of", part.name);
+    const auto require = [&](const void* given, const char* what, const char* example) {
+      if (given == nullptr)
+        throw ConfigError("configure_optimizers: the {} \"{}\" is a null pointer; expected one, such as {}",
+                          what, part.name, example);
+    };
+    require(part.optimizer.get(), "optimizer", "optim::adamw({.lr = 1e-4})");
+    require(part.schedule.get(), "schedule of", "optim::constant()");
     if (part.optimizer->reevaluates() || part.optimizer->placement() == optim::Placement::whole_model) {
       throw ConfigError(
           "configure_optimizers: {} (\"{}\") evaluates its batch several times, which manual optimization cannot; choose another optimizer",
