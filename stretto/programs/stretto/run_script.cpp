@@ -183,7 +183,7 @@ void add_script(CLI::App& app, int& exit_code, const char* name, const char* hel
     if (arguments->print_recipe) {
       if (!arguments->settings.empty())
         throw ConfigError(
-            "--print-recipe shows the recipe of the script's flags; pass --set to stretto train with that recipe");
+            "--print-recipe shows the recipe of the script's flags; pass --set to stretto train with it");
       for (const std::string& note : plan.notes) std::cout << "# " << note << "\n";
       std::cout << plan.recipe;
       return;
