@@ -46,7 +46,8 @@ def configure(source, folder, *options, **kwargs):
 
 def configure_precompiled(source, folder, *options, **kwargs):
     """Finds the installation. GCC accepts a precompiled header only with the macros with which it was compiled."""
-    linker = ["-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=mold"] if shutil.which("mold") else []
+    # Segments on separate pages, as in the top CMakeLists.txt: the loader rejects some programs of mold 1.10 without them.
+    linker = ["-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=mold -Wl,-z,separate-loadable-segments"] if shutil.which("mold") else []
     return configure(source, folder, f"-DCMAKE_PREFIX_PATH={PREFIX}", f"-DCMAKE_CXX_FLAGS_RELEASE={' '.join(PRECOMPILED)}",
                      "-DCMAKE_CXX_EXTENSIONS=OFF", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *linker, *options, **kwargs)
 

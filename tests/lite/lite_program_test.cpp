@@ -236,8 +236,7 @@ TEST(Lite, UncaughtExceptionsEndWithAnExitCode) {
 
 // Without stretto's launcher a rank writes to its own stderr.
 TEST(Lite, ARankOutlivesTheReaderOfItsOutput) {
-  const std::string rank =
-      "RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=1 ";
+  const std::string rank = torchrun_variables(0, 1);
   const std::string program = std::string(PROGRAMS) + "/lite_misuse logs_into_a_closed_pipe 1";
   for (const std::string stream : {"2>&1 | true", "2>&-", "2>/dev/full"}) {
     const TempFolder folder;

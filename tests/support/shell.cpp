@@ -13,6 +13,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
+#include "stretto/cluster/socket.h"
 
 namespace stretto {
 namespace {
@@ -95,6 +96,14 @@ ShellResult shell(const std::string& command) { return BackgroundShell(command).
 
 std::string with_file_fault(const std::string& fault) {
   return fmt::format("LD_PRELOAD={} STRETTO_FILE_FAULT={} ", FILE_FAULT_LIBRARY, fault);
+}
+
+int free_port() { return cluster::bound_endpoint(cluster::bind_socket({"127.0.0.1", 0})).port; }
+
+std::string torchrun_variables(int rank, int world_size, int port) {
+  return fmt::format(
+      "RANK={0} LOCAL_RANK={0} WORLD_SIZE={1} LOCAL_WORLD_SIZE={1} MASTER_ADDR=127.0.0.1 MASTER_PORT={2} ",
+      rank, world_size, port);
 }
 
 std::vector<pid_t> children_of(pid_t parent, const std::string& variable) {

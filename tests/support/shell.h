@@ -52,6 +52,13 @@ std::string with_file_fault(const std::string& fault);
 // The content of a file in /proc; empty if its process has ended.
 std::string read_proc(const std::filesystem::path& path);
 
+// A TCP port of 127.0.0.1 that was free a moment ago.
+int free_port();
+
+// The prefix of a command that starts a rank as torchrun does: its environment. Tests run at the same time,
+// so that each job needs a port of its own.
+std::string torchrun_variables(int rank, int world_size, int port = free_port());
+
 // Processes whose parent is `parent` and whose environment contains `variable` ("RANK=1"); all children with
 // "".
 std::vector<pid_t> children_of(pid_t parent, const std::string& variable = "");

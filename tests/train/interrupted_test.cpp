@@ -202,8 +202,7 @@ TEST_F(Interrupted, TwoRunsInOneFolderAreRefused) {
   const std::string refusal = "another run is writing into " + path("shared");
   const std::string again = workspace_.command("train", 1, "output=" + path("shared"));
   BackgroundShell launched(again);  // each waits for the lock for a moment: both at the same time
-  BackgroundShell by_torchrun(
-      "RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 " + again);
+  BackgroundShell by_torchrun(torchrun_variables(0, 1) + again);
   for (const ShellResult& refused : {launched.wait(), by_torchrun.wait()}) {
     EXPECT_EQ(refused.exit_code, 2);
     EXPECT_THAT(refused.err, HasSubstr(refusal));

@@ -32,8 +32,7 @@ class Refused : public ::testing::Test {
 };
 
 TEST_F(Refused, WhetherByTheLauncherOrByRanks) {
-  const std::string alone =
-      "RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=1 ";
+  const std::string alone = torchrun_variables(0, 1);
   for (const auto& [settings, message] : std::vector<std::pair<std::string, std::string>>{
            {"optimizer.type=AdamX", "AdamX"},
            {"data.train=" + workspace_.path("absent.tsv"), "absent.tsv does not exist"},

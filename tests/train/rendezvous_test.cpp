@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stretto/cluster/socket.h"
-
 // Tests `stretto train` as a rank that another program started: it finds the others through torchrun's
 // variables.
 namespace stretto {
@@ -17,15 +15,6 @@ using ::testing::Not;
 
 const std::string python = TORCH_PYTHON;
 const std::string settings = "training.max_steps=10 evaluate.every=never output=";
-
-// A port that was free a moment ago; no other test uses it, because all tests ask the system for a port.
-int free_port() { return cluster::bound_endpoint(cluster::bind_socket({"127.0.0.1", 0})).port; }
-
-std::string torchrun_variables(int rank, int world_size, int port) {
-  return fmt::format(
-      "RANK={0} LOCAL_RANK={0} WORLD_SIZE={1} LOCAL_WORLD_SIZE={1} MASTER_ADDR=127.0.0.1 MASTER_PORT={2} ",
-      rank, world_size, port);
-}
 
 void expect_same_losses(const Workspace& workspace, const std::string& run) {
   workspace.train("launched", 2, "training.max_steps=10 evaluate.every=never");
@@ -118,7 +107,7 @@ TEST(TrainRendezvous, ARankIsNotStoppedByItsUnreadOutput) {
   const std::string code = workspace.path("code");
   BackgroundShell run(fmt::format(
       "(dd if=/dev/zero bs=65536 count=1 status=none >&2; ({} {}); echo $? > {}) 2>&1 > /dev/null | sleep 1000",
-      torchrun_variables(0, 1, free_port()),
+      torchrun_variables(0, 1),
       workspace.command("train", 1,
                         "training.max_steps=30 track.log_every=1 output=" + workspace.path("run")),
       code));

@@ -221,8 +221,7 @@ TEST(RunFolder, ARefusalLeavesEveryByteOfAnEarlierRun) {
   const auto before = all_of(workspace, "run");
   ASSERT_TRUE(before.contains("run/logger_logs/training_0.log"));
   workspace.write("broken.tsv", "sentence\tlabel\ngood\t1\nbad\n");
-  const std::string alone =
-      "RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=1 ";
+  const std::string alone = torchrun_variables(0, 1);
   for (const std::string& settings :
        std::vector<std::string>{"resume=true optimizer.lr=0.5",                // no checkpoint to resume from
                                 "data.train=" + workspace.path("broken.tsv"),  // found by the ranks

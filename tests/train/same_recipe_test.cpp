@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stretto/cluster/socket.h"
-
 // All ranks must train with the same recipe on the same data; otherwise the run is refused.
 namespace stretto {
 namespace {
@@ -44,19 +42,13 @@ TEST(SameRecipe, LaterErrorsStillNameTheLineOfTheRecipe) {
 
 // ---- under another launcher, where each rank reads the recipe
 
-std::string variables(int rank, int port) {
-  return fmt::format(
-      "RANK={0} LOCAL_RANK={0} WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT={1} ", rank,
-      port);
-}
-
 // Starts both ranks of a run that is refused, each with its own settings.
 std::vector<ShellResult> run_two(const Workspace& workspace, const std::string& first,
                                  const std::string& second) {
-  const int port = cluster::bound_endpoint(cluster::bind_socket({"127.0.0.1", 0})).port;
+  const int port = free_port();
   const std::string settings = "training.max_steps=2 evaluate.every=never ";
-  BackgroundShell zero(variables(0, port) + workspace.command("train", 1, settings + first));
-  BackgroundShell one(variables(1, port) + workspace.command("train", 1, settings + second));
+  BackgroundShell zero(torchrun_variables(0, 2, port) + workspace.command("train", 1, settings + first));
+  BackgroundShell one(torchrun_variables(1, 2, port) + workspace.command("train", 1, settings + second));
   return {zero.wait(), one.wait()};
 }
 
