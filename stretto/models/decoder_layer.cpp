@@ -69,16 +69,16 @@ nn::NormParameters DecoderLayer::of_heads(const nn::Norm& norm) const {
   return all;
 }
 
-// [T, heads * head_width] of the normalised states x.
+// [T, heads * head_width] of the states x, which it normalises.
 Tensor DecoderLayer::attend(const Tensor& x, const nn::PackedLayout& layout, const nn::Rotation& rotation,
                             const nn::Context& context) const {
   const double p = options_.attention_dropout;
-  if (!key_) {
-    return nn::joined_attention(nn::linear(x, map_for(*query_, context)), options_.heads, layout, p,
-                                options_.first_site, context, options_.rule);
-  }
-  const auto all =
-      nn::linears(x, {map_for(*query_, context), map_for(*key_, context), map_for(*value_, context)});
+  std::vector<nn::Affine> maps = {map_for(*query_, context)};
+  if (key_) maps.insert(maps.end(), {map_for(*key_, context), map_for(*value_, context)});
+  const auto all = nn::norm_linears(x, attention_norm_->all(), maps, context);
+  if (!key_)
+    return nn::joined_attention(all[0], options_.heads, layout, p, options_.first_site, context,
+                                options_.rule);
   const auto heads = [&](const Tensor& rows) { return rows.view({rows.size(0), -1, options_.head_width}); };
   const auto positioned = [&](const Tensor& rows, const std::shared_ptr<nn::Norm>& norm) {
     Tensor each = heads(rows);
@@ -91,13 +91,13 @@ Tensor DecoderLayer::attend(const Tensor& x, const nn::PackedLayout& layout, con
 
 Tensor DecoderLayer::forward(const Tensor& x, const nn::PackedLayout& layout, const nn::Rotation& rotation,
                              const nn::Context& context) const {
-  const Tensor attended = attend(nn::norm(x, attention_norm_->all(), context), layout, rotation, context);
+  const Tensor attended = attend(x, layout, rotation, context);
   const Tensor middle = nn::linear_dropout_add(attended, map_for(*output_, context), x, options_.dropout,
                                                options_.first_site + 1, layout, context);
   const nn::Gate gate = {map_for(*in_, context), options_.activation,
                          factor_ ? map_for(*factor_, context) : nn::Affine{}};
-  return nn::mlp_dropout_add(nn::norm(middle, mlp_norm_->all(), context), gate, map_for(*out_, context),
-                             middle, options_.dropout, options_.first_site + 2, layout, context);
+  return nn::norm_mlp_dropout_add(middle, mlp_norm_->all(), gate, map_for(*out_, context), options_.dropout,
+                                  options_.first_site + 2, layout, context);
 }
 
 }  // namespace stretto

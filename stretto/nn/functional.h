@@ -78,6 +78,11 @@ struct NormParameters {
 // The normalisation with these parameters. x [T, C].
 Tensor norm(const Tensor& x, const NormParameters& norm, const Context& context = {});
 
+// linears() of norm(x): the beginning of each half of a pre-norm transformer block. x [T, C]. The normalised
+// rows are computed again in the backward pass, which takes less time than memory that keeps them is worth.
+std::vector<Tensor> norm_linears(const Tensor& x, const NormParameters& norm, const std::vector<Affine>& maps,
+                                 const Context& context = {});
+
 // dropout(norm(x)). x [T, C] are the rows of `layout`.
 Tensor norm_dropout(const Tensor& x, const NormParameters& norm, double p, uint64_t site,
                     const PackedLayout& layout, const Context& context);
@@ -134,10 +139,10 @@ struct Gate {
   Affine factor = {};  // without a weight: no factor
 };
 
-// residual + dropout(gate(x) W_out^T + b_out): the second half of a pre-norm transformer block. x and
-// residual [T, C] are the rows of `layout`. The activation is recomputed in the backward pass.
-Tensor mlp_dropout_add(const Tensor& x, const Gate& gate, const Affine& out, const Tensor& residual, double p,
-                       uint64_t site, const PackedLayout& layout, const Context& context);
+// x + dropout(gate(norm(x)) W_out^T + b_out): the second half of a pre-norm transformer block. x [T, C] are
+// the rows of `layout`. The norm and the activation are recomputed in the backward pass.
+Tensor norm_mlp_dropout_add(const Tensor& x, const NormParameters& norm, const Gate& gate, const Affine& out,
+                            double p, uint64_t site, const PackedLayout& layout, const Context& context);
 
 // Sum over rows of the cross entropy, and the number of rows whose label is not -100. logits [N, C] any float
 // type (computed in fp32 or fp64), labels [N] int64. Throws DataError for labels that are neither -100 nor in

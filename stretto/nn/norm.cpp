@@ -290,13 +290,13 @@ Tensor linear_dropout_add(const Tensor& x, const Affine& map, const Tensor& resi
   return linear_norm(x, map, residual, {}, {}, p, site, layout, context);
 }
 
-Tensor mlp_dropout_add(const Tensor& x, const Gate& gate, const Affine& out, const Tensor& residual, double p,
-                       uint64_t site, const PackedLayout& layout, const Context& context) {
+Tensor norm_mlp_dropout_add(const Tensor& x, const NormParameters& norm, const Gate& gate, const Affine& out,
+                            double p, uint64_t site, const PackedLayout& layout, const Context& context) {
   std::vector<Affine> maps = {without_bias(gate.in)};
   if (gate.factor.weight.defined()) maps.push_back(gate.factor);
-  const auto wide = linears(x, maps);
+  const auto wide = norm_linears(x, norm, maps, context);
   const Entry entry = {gate.activation, gate.in.bias, maps.size() > 1 ? wide[1] : Tensor()};
-  return linear_norm(wide[0], out, residual, {}, entry, p, site, layout, context);
+  return linear_norm(wide[0], out, x, {}, entry, p, site, layout, context);
 }
 
 }  // namespace stretto::nn

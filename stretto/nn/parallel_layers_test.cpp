@@ -52,6 +52,7 @@ struct DividedNet : torch::nn::Module {
                                          ColumnOptions{.linear = linear, .maps = 3, .together = head_width}));
     joined = register_module(
         "joined", std::make_shared<RowLinear>(heads * head_width, width, ranks, linear, head_width));
+    norm = register_module("norm", std::make_shared<LayerNormBetweenLayers>(width, 1e-5, ranks));
     up = register_module("up", std::make_shared<ColumnLinear>(width, inner, ranks, ColumnOptions{linear}));
     gate =
         register_module("gate", std::make_shared<ColumnLinear>(width, inner, ranks, ColumnOptions{linear}));
@@ -68,8 +69,8 @@ struct DividedNet : torch::nn::Module {
     const int64_t size = parts.size(1) / 3;
     const Tensor mixed = parts.slice(1, 0, size) * parts.slice(1, size, 2 * size) + parts.slice(1, 2 * size);
     const Tensor middle = linear_dropout_add(mixed, joined->map(), x, 0.5, 1, layout, context);
-    return mlp_dropout_add(middle, {up->map(), Activation::silu, gate->map()}, down->map(), middle, 0.5, 2,
-                           layout, context);
+    return norm_mlp_dropout_add(middle, norm->all(), {up->map(), Activation::silu, gate->map()}, down->map(),
+                                0.5, 2, layout, context);
   }
 
   Loss loss(const Tensor& states, const Tensor& labels, const Context& context) const {
@@ -82,6 +83,7 @@ struct DividedNet : torch::nn::Module {
   std::shared_ptr<VocabularyEmbedding> table;
   std::shared_ptr<ColumnLinear> fused, up, gate;
   std::shared_ptr<RowLinear> joined, down;
+  std::shared_ptr<LayerNormBetweenLayers> norm;
 };
 
 Batch batch_of_two() {

@@ -50,13 +50,21 @@ TEST_P(Residual, EqualsItsParts) {
   const auto map = [&, t = transposed](int64_t in, int64_t out, bool bias) -> Affine {
     return {t ? leaf_of({in, out}) : leaf_of({out, in}), bias ? leaf_of({out}) : Tensor(), t};
   };
-  const Tensor x = leaf_of({8, 6}), residual = leaf_of({8, 5});
+  const Tensor x = leaf_of({8, 6}), residual = leaf_of({8, 6});
+  const NormParameters norm_of_x = {leaf_of({6}), in_bias ? leaf_of({6}) : Tensor(), 1e-3};
   const Gate gate = {map(6, 10, in_bias), Activation::silu, has_factor ? map(6, 10, in_bias) : Affine{}};
-  const Affine out = map(10, 5, out_bias), short_out = map(6, 5, out_bias);
-  const std::vector<Tensor> leaves = {
-      x, residual, gate.in.weight, gate.in.bias, gate.factor.weight, gate.factor.bias, out.weight, out.bias};
+  const Affine out = map(10, 6, out_bias), short_out = map(6, 6, out_bias);
+  const std::vector<Tensor> leaves = {x,
+                                      norm_of_x.weight,
+                                      norm_of_x.bias,
+                                      gate.in.weight,
+                                      gate.in.bias,
+                                      gate.factor.weight,
+                                      gate.factor.bias,
+                                      out.weight,
+                                      out.bias};
   const auto mlp = with_both_kernels(leaves, [&](const Context& context) {
-    return mlp_dropout_add(x, gate, out, residual, p, 7, layout, context);
+    return norm_mlp_dropout_add(x, norm_of_x, gate, out, p, 7, layout, context);
   });
   expect_close(mlp[0], mlp[1]);
   const auto linear =
@@ -67,10 +75,11 @@ TEST_P(Residual, EqualsItsParts) {
   const auto plain = [](const Tensor& rows, const Affine& with) {
     return at::linear(rows, with.transposed ? with.weight.t() : with.weight, with.bias);
   };
-  Tensor middle = at::silu(plain(x, gate.in));
-  if (has_factor) middle = middle * plain(x, gate.factor);
-  const Tensor kept = dropout(at::ones({8, 5}, at::kDouble), p, 7, layout, {.training = true, .key = 5});
-  EXPECT_TRUE(at::allclose(mlp[0].back(), residual + plain(middle, out) * kept));
+  const Tensor normed = norm(x, norm_of_x);
+  Tensor middle = at::silu(plain(normed, gate.in));
+  if (has_factor) middle = middle * plain(normed, gate.factor);
+  const Tensor kept = dropout(at::ones({8, 6}, at::kDouble), p, 7, layout, {.training = true, .key = 5});
+  EXPECT_TRUE(at::allclose(mlp[0].back(), x + plain(middle, out) * kept));
   EXPECT_TRUE(at::allclose(linear[0].back(), residual + plain(x, short_out) * kept));
   EXPECT_EQ(kept.eq(0).any().item<bool>(), p > 0);
 }
