@@ -152,11 +152,11 @@ TEST_P(ParallelLayers, ComputeWhatWholeLayersDo) {
       EXPECT_TRUE(at::equal(parts.states[rank], parts.states[0])) << "equal on all ranks";
       EXPECT_TRUE(at::equal(parts.losses[rank], parts.losses[0]));
     }
-    EXPECT_EQ(whole.values.size(), 11u);
+    EXPECT_EQ(whole.values.size(), 13u);
     for (const auto& [name, value] : whole.values) {
       const JoinedValue& divided = parts.values.at(name);
       EXPECT_TRUE(at::equal(divided.values(), value.values())) << name << ": initial values";
-      const bool is_copied = name == "joined.bias" || name == "down.bias";
+      const bool is_copied = name == "joined.bias" || name == "down.bias" || name.starts_with("norm.");
       EXPECT_EQ(divided.elements(), (is_copied ? ranks : 1) * value.elements()) << name;
       EXPECT_LT(largest_difference(parts.gradients.at(name).values(), whole.gradients.at(name).values()),
                 tolerance)
