@@ -96,8 +96,9 @@ void Optimizer::add_state(State& state, const std::string& prefix) const {
 void Optimizer::resume(const State& state, const std::string& prefix) {
   const nlohmann::json& saved = state.scalar(prefix);
   if (saved.at("type") != name()) {
-    throw ConfigError("the checkpoint holds the state of {} under \"{}\"; this run uses {}",
-                      saved.at("type").get<std::string>(), prefix, name());
+    throw ConfigError(
+        "the checkpoint holds the state of {} under \"{}\"; this run uses {}; use the same, in the same order",
+        saved.at("type").get<std::string>(), prefix, name());
   }
   saved.at("steps").get_to(steps_done_);
   read_scalars(saved);

@@ -144,7 +144,7 @@ void Engine::compare_replicas() {
   const int part = common ? engine.ranks.shard.rank() : 0;
   if (const auto found = first_divergent_rank(engine.ranks.all, checksum(values), part)) {
     throw DistributedError(
-        "the parameters of rank {} differ from rank {}'s although both applied the same gradients; check the network and the memory of its host",
+        "the parameters of rank {} differ from rank {}'s although both applied the same gradients; look for code that writes parameters on some ranks, and check the network and the memory of its host",
         found->rank, found->reference);
   }
 }

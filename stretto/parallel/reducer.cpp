@@ -205,7 +205,7 @@ void Reducer::on_gradient(size_t parameter) {
   const std::string& name = arena_.parameters()[parameter].info.name;
   if (phase_ == Phase::idle || phase_ == Phase::awaiting) {
     throw Error(
-        "the gradient of {} was computed outside of stretto's backward, so ranks would diverge; call backward of the trainer or of Lite instead of loss.backward()",
+        "the gradient of {} was computed outside of stretto's backward, so ranks would diverge; instead of loss.backward(), return the loss from training_step, or call backward(loss) of ManualOptimization or Lite",
         name);
   }
   if (phase_ != Phase::reducing) return;

@@ -116,6 +116,21 @@ TEST(Fields, OriginsContainGivenSettings) {
   EXPECT_EQ(origins.label("ratio"), "ratio");
 }
 
+struct WithText {
+  std::string text;
+  int64_t count = 1;
+
+  void fields(Fields& field) {
+    field("text", text, "a text that may be empty");
+    field("count", count, "a number");
+  }
+};
+
+TEST(Fields, AnEmptyTextIsNotWritten) {
+  WithText none;
+  EXPECT_EQ(to_yaml(fields_of(none)), "count: 1\n") << "it could not be read";
+}
+
 struct WithFile {
   std::optional<FileOrSection> config;
 

@@ -145,6 +145,16 @@ void add_manual(Mistakes& all) {
   add_step("backward of a tensor", [](Manual& module, const Batch& batch, ManualOptimization&) {
     module.loss(batch).sum.backward();
   });
+  add_step("a loss whose graph is gone", [](Manual& module, const Batch& batch, ManualOptimization& manual) {
+    const Loss loss = module.loss(batch);
+    manual.step("first", loss);
+    manual.step("second", loss);
+  });
+  add_step("a loss from before a step", [](Manual& module, const Batch& batch, ManualOptimization& manual) {
+    const Loss loss = module.loss(batch);
+    manual.step("second", module.loss(batch));
+    manual.step("first", loss);
+  });
   add_step("zero_grad()", [](Manual& module, const Batch& batch, ManualOptimization& manual) {
     module.net->zero_grad();
     manual.step("first", module.loss(batch));

@@ -1,5 +1,6 @@
 #include "stretto/programs/arguments/failure.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <new>
 #include <system_error>
@@ -19,6 +20,9 @@ bool is_out_of_memory(const std::string& message) {
 }
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// Where the message of an error of libtorch ends and the stack begins; npos: it is another error.
+size_t end_of_torch_message(const std::string& text) { return text.find("\nException raised from "); }
 
 }  // namespace
 
@@ -42,7 +46,15 @@ Failure describe_exception() {
       return {fmt::format("out of memory: {}; lower the batch size or use fewer ranks",
                           first_line(error.what()))};
     }
-    return {fmt::format("internal error: {}", error.what()), internal_error};
+    const std::string text = error.what();
+    if (const size_t end = end_of_torch_message(text); end != std::string::npos) {
+      if (std::getenv("TORCH_SHOW_CPP_STACKTRACES") != nullptr)
+        return {fmt::format("libtorch: {}", text), internal_error};
+      return {
+          fmt::format("libtorch: {}; set TORCH_SHOW_CPP_STACKTRACES=1 to see the stack", text.substr(0, end)),
+          internal_error};
+    }
+    return {fmt::format("unexpected exception: {}", text), internal_error};
   }
 }
 

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "stretto/base/error.h"
+#include "stretto/settings/scoped_variable_support.h"
 
 namespace stretto::arguments {
 namespace {
@@ -48,8 +49,21 @@ TEST(Failure, LackOfMemoryIsNotAnInternalError) {
   }
 }
 
+TEST(Failure, AnErrorOfLibtorchIsOneSentence) {
+  const auto fail = [] {
+    throw std::runtime_error(
+        "shapes differ (in training_step of step 7)\nException raised from f at /x.cpp:1\nframe #0: f");
+  };
+  const settings::ScopedVariable unset("TORCH_SHOW_CPP_STACKTRACES", nullptr);
+  EXPECT_EQ(
+      failure_of(fail).message,
+      "libtorch: shapes differ (in training_step of step 7); set TORCH_SHOW_CPP_STACKTRACES=1 to see the stack");
+  const settings::ScopedVariable set("TORCH_SHOW_CPP_STACKTRACES", "1");
+  EXPECT_THAT(failure_of(fail).message, ::testing::HasSubstr("\nframe #0: f"));
+}
+
 TEST(Failure, UnexpectedExceptionsAreInternalErrors) {
-  EXPECT_EQ(failure_of([] { throw std::logic_error("oops"); }).message, "internal error: oops");
+  EXPECT_EQ(failure_of([] { throw std::logic_error("oops"); }).message, "unexpected exception: oops");
   EXPECT_EQ(failure_of([] { throw std::logic_error("oops"); }).exit_code, 70);
 }
 

@@ -23,6 +23,34 @@ struct StepsUnknown : GanTask {
     return {};
   }
 };
+struct StepsAfterTrainingStep : GanTask {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    manual = &context.manual();
+    return GanTask::training_step(batch, context);
+  }
+  void on_train_batch_end(const StepReport&) override { manual->backward({net->generator->weight.sum(), 1}); }
+  ManualOptimization* manual = nullptr;
+};
+struct SharesAGraph : GanTask {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    const Tensor fake = net->generator->forward(noise_of(batch)).square();
+    context.manual().step("discriminator", {net->discriminator->forward(fake).sum(), batch.count});
+    context.manual().step("generator", {fake.sum(), batch.count});
+    return {at::zeros({}), batch.count};
+  }
+};
+struct StepsBetweenForwardAndBackward : GanTask {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    const auto loss = [&] {
+      const Tensor fake = net->generator->forward(noise_of(batch));
+      return Loss(net->discriminator->forward(fake).square().sum(), batch.count);
+    };
+    const Loss earlier = loss();
+    context.manual().step("discriminator", loss());
+    context.manual().step("generator", earlier);
+    return {at::zeros({}), batch.count};
+  }
+};
 struct WithoutPlan : GanTask {
   OptimizerPlan configure_optimizers(OptimizerPlan plan) override { return plan; }
 };
@@ -60,12 +88,49 @@ TEST_F(ManualTest, MistakesAreNamed) {
   };
   expect(StepsNothing(), "training_step stepped no optimizer");
   expect(StepsWithoutGradients(), "step(\"generator\"): there are no gradients");
-  expect(StepsUnknown(), "there is no optimizer \"genrator\"; did you mean \"generator\"?");
+  expect(StepsUnknown(),
+         "step(\"genrator\"): there is no optimizer of this name; did you mean \"generator\"?");
+  expect(StepsAfterTrainingStep(), "backward(): training_step has ended");
+  expect(SharesAGraph(), "step 1: step(\"generator\"): an earlier backward used a part of this loss's graph");
   expect(WithoutPlan(),
          "automatic_optimization() is false, so OptimizerPlan::several must name the optimizers");
-  expect(MissesParameters(), "no optimizer has the parameter discriminator.weight");
-  expect(Diverges(), "step 1 of optimizer \"generator\": the loss is not finite");
+  expect(
+      MissesParameters(),
+      "no optimizer has the parameter discriminator.weight, which matches none of \"generator.*\" of \"generator\"; "
+      "use a pattern like \"discriminator.*\"");
+  expect(Diverges(), "step 1: step(\"generator\"): the loss is not finite");
   expect(AutomaticAsksForManual(), "there are no optimizers to step here");
+}
+
+// The gradients would be those of no function: with the generator's output before the step, and the
+// discriminator's weights after it.
+TEST_F(ManualTest, ALossFromBeforeAStepIsRefusedUnderEveryStrategy) {
+  for (const char* strategy : {"ddp", "zero1", "zero2", "fsdp"}) {
+    recipe_.training.strategy = strategy;
+    EXPECT_THAT([&] { fit<StepsBetweenForwardAndBackward>(2); },
+                ThrowsMessage<ConfigError>(HasSubstr(
+                    "step 1: step(\"generator\"): a tensor with which this loss was computed has changed")))
+        << strategy;
+  }
+}
+
+// Both optimizers have gradients of the same size, so that no collective notices.
+struct StepsInOrderOfRanks : GanTask {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    const auto loss = [&] {
+      const Tensor fake = net->generator->forward(noise_of(batch));
+      return Loss(net->discriminator->forward(fake).square().sum(), batch.count);
+    };
+    const bool first = context.data_parallel().rank() == 0;
+    context.manual().step(first ? "generator" : "discriminator", loss());
+    context.manual().step(first ? "discriminator" : "generator", loss());
+    return {at::zeros({}), batch.count};
+  }
+};
+
+TEST_F(ManualTest, RanksThatStepDifferentOptimizersAreRefused) {
+  EXPECT_THAT([&] { fit<StepsInOrderOfRanks>(2); },
+              ThrowsMessage<ConfigError>(HasSubstr("another rank steps another optimizer here")));
 }
 
 TEST_F(ManualTest, SettingsThatDoNotApplyAreRefusedAtTheStart) {

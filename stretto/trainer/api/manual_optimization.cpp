@@ -29,21 +29,35 @@ void check_settings(const Recipe& recipe) {
            "use off");
 }
 
+// Throws ConfigError for an error of autograd that is the caller's.
+void refuse_used_graph(const std::string& message, const std::string& call) {
+  if (message.find("through the graph a second time") != std::string::npos) {
+    throw ConfigError(
+        "{}: an earlier backward used a part of this loss's graph and freed it; repeat the forward pass, detach() what both losses share, or call backward once with their sum",
+        call);
+  }
+  if (message.find("modified by an inplace operation") != std::string::npos) {
+    throw ConfigError(
+        "{}: a tensor with which this loss was computed has changed since, as parameters do in a step; compute the loss after the step, or detach() that part",
+        call);
+  }
+}
+
 }  // namespace
 
-void require_loss(const Loss& loss, const char* subject) {
+void require_loss(const Loss& loss, const std::string& subject) {
   if (!loss.sum.defined() || loss.sum.numel() != 1) {
-    throw ShapeError("{} {} as the loss; expected the sum over the batch, a single element", subject,
-                     loss.sum.defined() ? describe(loss.sum) : "no tensor");
+    throw ConfigError("{} {} as the loss; expected the sum over the batch, a single element", subject,
+                      loss.sum.defined() ? describe(loss.sum) : "no tensor");
   }
   if (!loss.sum.requires_grad()) {
-    throw Error(
+    throw ConfigError(
         "{} a loss that does not require grad: it was detached, read by item(), computed under NoGradGuard, or depends on no trainable parameter",
         subject);
   }
   if (!std::isfinite(loss.count) || loss.count < 0) {
-    throw Error("{} {} as the loss's count; expected the number of samples or tokens in the sum", subject,
-                loss.count);
+    throw ConfigError("{} {} as the loss's count; expected the number of samples or tokens in the sum",
+                      subject, loss.count);
   }
 }
 
@@ -60,40 +74,71 @@ ManualOptimization::ManualOptimization(const Recipe& recipe, parallel::Engine& e
 }
 
 // In a fixed order of sums a micro-batch is one term, whatever the number of its backwards.
-void ManualOptimization::backward(const Loss& loss) {
-  run_backward(loss, training_.deterministic ? parallel::Reduce::never : parallel::Reduce::later);
+void ManualOptimization::backward(const Loss& loss) { add_gradients(loss, place_of("backward()")); }
+
+void ManualOptimization::add_gradients(const Loss& loss, const std::string& call) {
+  run_backward(loss, training_.deterministic ? parallel::Reduce::never : parallel::Reduce::later, call);
 }
 
-void ManualOptimization::run_backward(const Loss& loss, parallel::Reduce reduce) {
-  require_loss(loss, "backward() or step() got");
-  engine_.backward(parallel::scaled_loss(loss.sum, pass_.idle ? 0 : pass_.loss_factor), reduce);
+// Begins messages about a call, the arguments included.
+std::string ManualOptimization::place_of(const std::string& call) const {
+  return fmt::format("step {}: {}", batches_done_ + 1, call);
+}
+
+std::string ManualOptimization::place_of_step(size_t optimizer) const {
+  return place_of(fmt::format("step(\"{}\")", optimizers_.part(optimizer).name));
+}
+
+void ManualOptimization::run_backward(const Loss& loss, parallel::Reduce reduce, const std::string& call) {
+  require_running(call);
+  require_loss(loss, call + " got");
+  try {
+    engine_.backward(parallel::scaled_loss(loss.sum, pass_.idle ? 0 : pass_.loss_factor), reduce);
+  } catch (const c10::Error& error) {
+    refuse_used_graph(error.what_without_backtrace(), call);
+    throw;
+  }
   ++backwards_;
   if (pass_.idle) return;
   totals_.loss += loss.sum.item<double>();
   totals_.counts[static_cast<size_t>(pass_.part)] += loss.count;
 }
 
+void ManualOptimization::require_running(const std::string& call) const {
+  if (pass_.running) return;
+  throw ConfigError("{}: training_step has ended; call backward() and step() in training_step only", call);
+}
+
 double ManualOptimization::step(const std::string& optimizer) {
-  const size_t index = optimizers_.index(optimizer);
-  if (backwards_ == 0)
-    throw Error("step(\"{}\"): there are no gradients; call backward(loss) since the last step", optimizer);
+  const size_t index = optimizers_.index(optimizer, "step");
+  require_running(place_of_step(index));
+  if (backwards_ == 0) {
+    throw ConfigError(
+        "{}: there are no gradients: backward was not called after the last step, which zeroed those of all optimizers; call backward(loss) first, or step(\"{}\", loss)",
+        place_of_step(index), optimizer);
+  }
   return run_step(index, nullptr);
 }
 
 double ManualOptimization::step(const std::string& optimizer, const Loss& last) {
-  return run_step(optimizers_.index(optimizer), &last);
+  return run_step(optimizers_.index(optimizer, "step"), &last);
 }
 
 double ManualOptimization::run_step(size_t optimizer, const Loss* loss) {
+  const std::string call = place_of_step(optimizer);
   const bool in_turns = pass_.turns != nullptr;
   if (in_turns) require_same_call(optimizer);
   if (pass_.last) {
     restore(optimizer);
-    loss != nullptr ? run_backward(*loss, parallel::Reduce::last)
-                    : engine_.backward({}, parallel::Reduce::last);  // reduces what was accumulated
-    last_norm_ = finish_step(optimizer);
+    try {
+      loss != nullptr ? run_backward(*loss, parallel::Reduce::last, call)
+                      : engine_.backward({}, parallel::Reduce::last);  // reduces what was accumulated
+      last_norm_ = finish_step(optimizer);
+    } catch (const DistributedError& error) {
+      throw DistributedError("{}: {}", call, error.what());
+    }
   } else {
-    if (loss != nullptr) backward(*loss);
+    if (loss != nullptr) add_gradients(*loss, call);
     if (!in_turns) {
       keep(optimizer);
       return 0;
@@ -114,10 +159,10 @@ void ManualOptimization::require_same_call(size_t optimizer) {
   const size_t call = pass_.calls++;
   if (pass_.first) return calls_.push_back(optimizer);
   if (call < calls_.size() && calls_[call] == optimizer) return;
-  throw Error(
-      "training_step stepped \"{}\" in a later micro-batch of the batch, but in the first one {}; step the same optimizers in every micro-batch",
-      optimizers_.part(optimizer).name,
-      call < calls_.size() ? "\"" + optimizers_.part(calls_[call]).name + "\"" : "no further optimizer");
+  throw ConfigError(
+      "{}: in the first micro-batch of the batch, this call was {}; step the same optimizers in every micro-batch",
+      place_of_step(optimizer),
+      call < calls_.size() ? fmt::format("step(\"{}\")", optimizers_.part(calls_[call]).name) : "not made");
 }
 
 // Sets the gradients of the optimizer's parameters aside for its step in the last micro-batch.
@@ -147,20 +192,30 @@ void ManualOptimization::restore(size_t optimizer) {
 
 // REQUIRES: the gradients are being reduced.
 double ManualOptimization::finish_step(size_t index) {
-  const std::string& optimizer = optimizers_.part(index).name;
+  const std::string call = place_of_step(index);
   const bool is_fp16 = training_.precision == Precision::fp16;
+  const auto number = static_cast<double>(index);
   std::vector<double> totals = totals_.counts;
-  totals.push_back(totals_.loss);
+  totals.insert(totals.end(), {totals_.loss, 1, number, number * number});
   engine_.finish(totals);
-  const double loss_sum = totals.back();
-  totals.pop_back();
+  const auto take = [&] {
+    const double total = totals.back();
+    totals.pop_back();
+    return total;
+  };
+  const double squares = take(), sum = take(), ranks = take(), loss_sum = take();
+  if (ranks * squares != sum * sum) {  // of equal numbers alone
+    throw ConfigError(
+        "{}: another rank steps another optimizer here; all ranks must step the same ones in the same order",
+        call);
+  }
   const double count = parallel::sum_in_fixed_order(std::move(totals));
   totals_ = Totals(pass_.parts);
   backwards_ = 0;
   if (count <= 0)
     throw DataError(
-        "step(\"{}\"): the losses of the global batch count {} samples; give backward() or step() their number",
-        optimizer, count);
+        "{}: the losses of the global batch count {} samples; give backward() or step() their number", call,
+        count);
   optimizers_.select(index);
   parallel::GradientView gradients = engine_.gradients();
   const auto& parameters = engine_.facts().tensors.trainable;
@@ -169,10 +224,10 @@ double ManualOptimization::finish_step(size_t index) {
   const bool overflows = is_fp16 && !std::isfinite(norm);
   if (!std::isfinite(loss_sum) || (!std::isfinite(norm) && !overflows)) {
     const std::string parameter = gradients.first_nonfinite();
-    throw Error(
-        "step {} of optimizer \"{}\": the {} is not finite{}; lower its learning rate, or inspect the batch",
-        steps_done(optimizer) + 1, optimizer, std::isfinite(loss_sum) ? "gradient" : "loss",
-        parameter.empty() ? "" : ", first in the gradient of " + parameter);
+    throw Error("{}: the {} is not finite{}; lower the learning rate of \"{}\", or inspect the batch", call,
+                std::isfinite(loss_sum) ? "gradient" : "loss",
+                parameter.empty() ? "" : ", first in the gradient of " + parameter,
+                optimizers_.part(index).name);
   }
   const double divisor = count * pass_.loss_factor, before = norm / divisor;
   ++steps_;
@@ -186,25 +241,31 @@ double ManualOptimization::finish_step(size_t index) {
     gradients.clamp(*training_.max_grad_value * divisor);
     norm = gradients.norm();
   }
-  const optim::StepRates rates = optimizers_.schedule(index).rates(steps_done(optimizer));
+  const NamedOptimizer& part = optimizers_.part(index);
+  const optim::StepRates rates = part.schedule->rates(part.optimizer->steps_done());
   engine_.step({.rates = rates,
                 .grad_scale = parallel::clip_scale(norm / divisor, training_.max_grad_norm) / divisor,
                 .averages = false});
   forget_casts();
+  // The parameters were written through the engine's buffers. Autograd refuses a graph of earlier values.
+  for (const parallel::NamedParameter& parameter : parameters) {
+    if (optimizers_.selected_has(parameter.name)) parameter.tensor.unsafeGetTensorImpl()->bump_version();
+  }
   return before;
 }
 
 double ManualOptimization::lr(const std::string& optimizer) const {
-  const NamedOptimizer& part = optimizers_.part(optimizers_.index(optimizer));
+  const NamedOptimizer& part = optimizers_.part(optimizers_.index(optimizer, "lr"));
   return part.schedule->rates(part.optimizer->steps_done()).lr;
 }
 
 int64_t ManualOptimization::steps_done(const std::string& optimizer) const {
-  return optimizers_.part(optimizers_.index(optimizer)).optimizer->steps_done();
+  return optimizers_.part(optimizers_.index(optimizer, "steps_done")).optimizer->steps_done();
 }
 
 void ManualOptimization::begin(const Pass& pass) {
   pass_ = pass;
+  pass_.running = true;
   if (!pass.first) return;
   totals_ = Totals(pass.parts);
   steps_ = 0;
@@ -214,29 +275,41 @@ void ManualOptimization::begin(const Pass& pass) {
 }
 
 void ManualOptimization::end() {
-  if (backwards_ > 0)
-    throw Error("training_step called backward after its last step; step an optimizer with these gradients");
+  pass_.running = false;
+  const std::string place = place_of("training_step");
+  if (backwards_ > 0) {
+    throw ConfigError(
+        "{} called backward after its last step of an optimizer; call step() with the optimizer that these gradients are for",
+        place);
+  }
   if (pass_.turns != nullptr && pass_.calls < calls_.size()) {
-    throw Error(
-        "training_step stepped \"{}\" in the first micro-batch of the batch, but not in a later one; step the same optimizers in every micro-batch",
-        optimizers_.part(calls_[pass_.calls]).name);
+    throw ConfigError(
+        "{} stepped \"{}\" in the first micro-batch of the batch, but not in a later one; step the same optimizers in every micro-batch",
+        place, optimizers_.part(calls_[pass_.calls]).name);
   }
   if (!pass_.last) return;
-  if (steps_ == 0)
-    throw Error("training_step stepped no optimizer; call context.manual().step(\"{}\")",
-                optimizers_.part(0).name);
+  if (steps_ == 0) {
+    throw ConfigError("{} stepped no optimizer; call context.manual().step(\"{}\")", place,
+                      optimizers_.part(0).name);
+  }
   for (size_t i = 0; i < kept_.size(); ++i) {
     if (!kept_[i]) continue;
-    throw Error(
-        "training_step stepped \"{}\" in an earlier micro-batch of the batch, but not in the last one, in which parameters are updated; step it in every micro-batch",
-        optimizers_.part(i).name);
+    throw ConfigError(
+        "{} stepped \"{}\" in an earlier micro-batch of the batch, but not in the last one, in which parameters are updated; step it in every micro-batch",
+        place, optimizers_.part(i).name);
   }
   ++batches_done_;
   engine_.average_weights(batches_done_);
 }
 
 void ManualOptimization::add_state(State& state) const {
-  state.scalars["manual"] = {{"batches", batches_done_}};
+  nlohmann::json& own = state.scalars["manual"] = {{"batches", batches_done_}};
+  for (size_t i = 0; i < optimizers_.size(); ++i) {
+    const NamedOptimizer& part = optimizers_.part(i);
+    own["optimizers"][part.name] = fmt::format("{} of {}", part.optimizer->name(), part.pattern);
+    own["rates"][part.name] =
+        fmt::format("lr {:g}, {}", part.optimizer->base_rates().lr, part.schedule->name());
+  }
 }
 
 void ManualOptimization::resume(const State& state) {

@@ -48,14 +48,16 @@ class ManualOptimization {
 
   // Adds the gradients of a loss, given as a sum and a count, to those since the last step. The gradients of
   // all optimizers' parameters are computed; a step uses those of its own parameters and then zeroes all.
-  // Throws Error like a loss of training_step.
+  // Throws ConfigError like a loss of training_step, for a graph that an earlier backward has freed or whose
+  // parameters were stepped since, and outside of training_step.
   void backward(const Loss& loss);
 
   // Sums the gradients over the ranks, divides by the sum of the counts, clips them by training.max_grad_norm
   // and max_grad_value, and steps the optimizer by its schedule. Returns the norm before clipping, the same
   // on all ranks; 0 if updates() is false. In fp16 the optimizer is not stepped if its gradients overflow,
   // and the norm is not finite. Throws Error if the loss or, in other precisions, the gradients are not
-  // finite, or if backward was not called since the last step. Collective.
+  // finite, and ConfigError outside of training_step, if backward was not called since the last step, or if
+  // ranks step different optimizers. Collective.
   double step(const std::string& optimizer);
 
   // The same as backward(last) and step(optimizer), but the gradients are summed over the ranks while
@@ -76,6 +78,7 @@ class ManualOptimization {
   friend class trainer::TrainingRun;
   // A micro-batch.
   struct Pass {
+    bool running = false;            // training_step is
     bool idle = false;               // this rank has no samples; the batch is a substitute and does not count
     bool first = true, last = true;  // of the batch
     double loss_factor = 1;          // multiplies losses before backward
@@ -94,7 +97,11 @@ class ManualOptimization {
   };
   void begin(const Pass& pass);
   void end();
-  void run_backward(const Loss& loss, parallel::Reduce reduce);
+  std::string place_of(const std::string& call) const;
+  std::string place_of_step(size_t optimizer) const;
+  void require_running(const std::string& call) const;
+  void add_gradients(const Loss& loss, const std::string& call);
+  void run_backward(const Loss& loss, parallel::Reduce reduce, const std::string& call);
   double run_step(size_t optimizer, const Loss* loss);
   void require_same_call(size_t optimizer);
   void keep(size_t optimizer);
@@ -121,8 +128,8 @@ class ManualOptimization {
   int64_t batches_done_ = 0;
 };
 
-// Throws ShapeError or Error unless `loss` is one element that requires grad, and a count that is finite and
-// not negative. `subject` begins messages: "training_step returned".
-void require_loss(const Loss& loss, const char* subject = "training_step returned");
+// Throws ConfigError unless `loss` is one element that requires grad, and a count that is finite and not
+// negative. `subject` begins messages: "training_step returned".
+void require_loss(const Loss& loss, const std::string& subject = "training_step returned");
 
 }  // namespace stretto

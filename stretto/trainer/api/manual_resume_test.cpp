@@ -34,5 +34,39 @@ TEST_F(ManualTest, SchedulesEndWithARunThatResumesWithOtherBatches) {
   EXPECT_NEAR(records().at(5).at("lr_generator"), 0.05 * 3 / 9, 1e-12);
 }
 
+struct OtherOptimizers : GanTask {
+  OptimizerPlan configure_optimizers(OptimizerPlan plan) override {
+    plan.several.push_back({"generator", "generator.*", optim::sgd({.lr = 0.1})});
+    plan.several.push_back({"critic", "discriminator.*", optim::sgd({.lr = 0.1, .momentum = 0.9})});
+    return plan;
+  }
+};
+struct OtherRates : GanTask {
+  OptimizerPlan configure_optimizers(OptimizerPlan plan) override {
+    plan = GanTask::configure_optimizers(std::move(plan));
+    plan.several.back().optimizer = optim::sgd({.lr = 0.2, .momentum = 0.9});
+    return plan;
+  }
+};
+
+TEST_F(ManualTest, OptimizersThatDifferFromTheCheckpointsAreNamed) {
+  recipe_.training.steps_this_run = 2;
+  fit<GanTask>();
+  EXPECT_THAT(
+      [&] { fit<OtherOptimizers>(); },
+      ::testing::ThrowsMessage<ConfigError>(::testing::AllOf(
+          ::testing::HasSubstr(
+              "other optimizers:\n  optimizers.critic: unset in the checkpoint, now \"SGD of "
+              "discriminator.*\"\n"),
+          ::testing::HasSubstr("\n  optimizers.generator: \"AdamW of generator.*\" in the checkpoint, now "
+                               "\"SGD of generator.*\"\nRestore them, or choose another output"))));
+  ::testing::internal::CaptureStderr();
+  fit<OtherRates>();
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStderr(),
+      ::testing::HasSubstr("rates.discriminator: \"lr 0.1, Constant\" in the checkpoint, now \"lr 0.2, "
+                           "Constant\""));
+}
+
 }  // namespace
 }  // namespace stretto::trainer

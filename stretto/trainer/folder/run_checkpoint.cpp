@@ -113,6 +113,27 @@ void require_same_settings(const Recipe& recipe, const checkpoint_format::Manife
       fmt::join(differing, ", "));
 }
 
+// Compares the optimizers of manual optimization before their tensors, whose names would not tell what
+// differs. Older checkpoints lack them.
+void require_same_optimizers(const State& state, const checkpoint_format::Manifest& manifest,
+                             const std::filesystem::path& checkpoint) {
+  const auto manual = state.scalars.find("manual");
+  const auto saved = manifest.scalars.find("manual");
+  if (manual == state.scalars.end() || saved == manifest.scalars.end() || !saved->contains("optimizers"))
+    return;
+  const auto differences = [&](const char* name) {
+    if (saved->at(name) == manual->second.at(name)) return std::string();
+    return describe_difference(name, name, *saved, manual->second);
+  };
+  if (const std::string lines = differences("optimizers"); !lines.empty()) {
+    throw ConfigError(
+        "{} was saved by a run whose configure_optimizers returned other optimizers:{}\nRestore them, or choose another output",
+        checkpoint.string(), lines);
+  }
+  if (const std::string lines = differences("rates"); !lines.empty())
+    log::warning("configure_optimizers returned other rates than in the run that is resumed:{}", lines);
+}
+
 // Whether the checkpoint is one of this recipe's run.
 bool is_of_run(const Recipe& recipe, const std::filesystem::path& checkpoint) {
   std::error_code failed;
@@ -149,6 +170,7 @@ RunCheckpoint::RunCheckpoint(const Recipe& recipe, const Mesh& mesh, const std::
 }
 
 void RunCheckpoint::fill(State& state) {
+  require_same_optimizers(state, source_.manifest(), path_);
   const std::map<std::string, nlohmann::json> own = state.scalars;
   source_.fill(state);
   const checkpoint_format::Manifest& manifest = source_.manifest();

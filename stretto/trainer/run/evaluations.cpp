@@ -236,12 +236,17 @@ bool Evaluations::record(const StepReport& at, const Validated& result, double t
 void Evaluations::take_effect(const Metrics& metrics, double train_loss) {
   Metrics watched = metrics;
   watched["train_loss"] = train_loss;
-  for (optim::Schedule* schedule : session_.schedules()) {
+  const std::vector<optim::Schedule*> schedules = session_.schedules();
+  for (size_t i = 0; i < schedules.size(); ++i) {
+    optim::Schedule* schedule = schedules[i];
+    const std::string setting = session_.several == nullptr
+                                    ? recipe_.origins.label("scheduler.monitor")
+                                    : fmt::format("configure_optimizers: monitor of the schedule of \"{}\"",
+                                                  session_.several->part(i).name);
     if (const auto loss = metrics.find("loss"); loss != metrics.end()) schedule->observe_loss(loss->second);
-    schedule->observe(schedule->monitor().empty() ? session_.models.monitor().value(metrics)
-                                                  : Monitor(recipe_.origins.label("scheduler.monitor"),
-                                                            schedule->monitor(), MetricMode::min)
-                                                        .value(watched));
+    schedule->observe(schedule->monitor().empty()
+                          ? session_.models.monitor().value(metrics)
+                          : Monitor(setting, schedule->monitor(), MetricMode::min).value(watched));
   }
   FitContext& context = session_.callbacks.context();
   context.evaluation = metrics;

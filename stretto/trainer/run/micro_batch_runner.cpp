@@ -67,6 +67,17 @@ const char* name_of(EvaluationStep step) {
   return step == EvaluationStep::test ? "test_step" : "validation_step";
 }
 
+// Calls a part of a step. Errors of libtorch in it name it.
+template <class Call>
+auto in_step(const char* part, const PassInfo& info, const Call& call) {
+  try {
+    return call();
+  } catch (c10::Error& error) {
+    error.add_context(fmt::format("in {} of step {}", part, info.step + 1));
+    throw;
+  }
+}
+
 Predictions call(Module& module, EvaluationStep step, const Batch& batch, StepContext& context) {
   if (step == EvaluationStep::predict) return module.predict_step(batch, context);
   return step == EvaluationStep::test ? module.test_step(batch, context)
@@ -138,14 +149,18 @@ void MicroBatchRunner::run_pass(const data::GlobalBatch& batch, int64_t number, 
 StepTotals MicroBatchRunner::train(const data::GlobalBatch& batch, const PassInfo& info,
                                    parallel::Engine& engine, LoggedWindows& logged, parallel::Reduce reduce) {
   BatchLosses losses(batch, options_.device);
-  const auto step = [&](Pass& pass) { return module_.training_step(pass.batch, pass.context); };
+  const auto step = [&](Pass& pass) {
+    return in_step("training_step", info, [&] { return module_.training_step(pass.batch, pass.context); });
+  };
   const auto use = [&](const Pass& pass, const Loss& loss) {
     if (!pass.skipped) require_loss(loss);
     {
       RECORD_USER_SCOPE(phase::backward);
       const double factor = pass.idle() ? 0 : info.loss_factor;
-      engine.backward(pass.skipped ? Tensor() : parallel::scaled_loss(loss.sum, factor),
-                      reduce == parallel::Reduce::last && !pass.last ? parallel::Reduce::later : reduce);
+      in_step("backward", info, [&] {
+        engine.backward(pass.skipped ? Tensor() : parallel::scaled_loss(loss.sum, factor),
+                        reduce == parallel::Reduce::last && !pass.last ? parallel::Reduce::later : reduce);
+      });
     }
     if (!pass.idle()) losses.set(pass.number, loss);
   };
@@ -170,15 +185,16 @@ StepTotals MicroBatchRunner::by_hand(const data::GlobalBatch& batch, const PassI
                   .part = batch.parts > 0 ? part : 0,
                   .turns = turns ? &*turns : nullptr,
                   .number = pass.number});
-    return module_.training_step(pass.batch, pass.context);
+    return in_step("training_step", info, [&] { return module_.training_step(pass.batch, pass.context); });
   };
   const auto use = [&](const Pass& pass, const Loss& loss) {
     if (!loss.sum.defined() || loss.sum.numel() != 1) {
-      throw ShapeError(
-          "training_step returned no loss to record; expected a sum, a single element, and its count");
+      throw ConfigError(
+          "training_step returned {} as the loss to record; expected a sum, a single element, and its count",
+          loss.sum.defined() ? describe(loss.sum) : "no tensor");
     }
     if (!std::isfinite(loss.count) || loss.count < 0) {
-      throw Error(
+      throw ConfigError(
           "training_step returned {} as the count of the loss to record; expected the number of samples or tokens in the sum",
           loss.count);
     }

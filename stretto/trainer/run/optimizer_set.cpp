@@ -9,6 +9,19 @@
 #include "stretto/optim/parameter_piece.h"
 
 namespace stretto::trainer {
+namespace {
+
+bool matches(const std::string& pattern, const std::string& parameter) {
+  return ::fnmatch(pattern.c_str(), parameter.c_str(), 0) == 0;
+}
+
+std::string first_of(const std::vector<std::string>& names) {
+  constexpr size_t shown = 4;
+  return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + std::min(shown, names.size()), ", "),
+                     names.size() > shown ? ", ..." : "");
+}
+
+}  // namespace
 
 OptimizerSet::OptimizerSet(std::vector<NamedOptimizer> parts)
     : Optimizer(optim::StepRates{}), parts_(std::move(parts)) {
@@ -56,22 +69,25 @@ bool OptimizerSet::keeps_idle_rows() const {
                              [](const NamedOptimizer& part) { return part.optimizer->keeps_idle_rows(); });
 }
 
-size_t OptimizerSet::index(const std::string& name) const {
+size_t OptimizerSet::index(const std::string& name, const char* call) const {
   const auto found = std::ranges::find(parts_, name, &NamedOptimizer::name);
   if (found != parts_.end()) return static_cast<size_t>(found - parts_.begin());
   std::vector<std::string> names;
   for (const NamedOptimizer& part : parts_) names.push_back(part.name);
-  throw ConfigError("there is no optimizer \"{}\"{}; configure_optimizers returned {}", name,
-                    did_you_mean(name, names), fmt::join(names, ", "));
+  throw ConfigError("{}(\"{}\"): there is no optimizer of this name{}; configure_optimizers returned {}",
+                    call, name, did_you_mean(name, names), fmt::join(names, ", "));
 }
 
 size_t OptimizerSet::owner_of(const std::string& parameter) const {
   for (size_t i = 0; i < parts_.size(); ++i) {
-    if (::fnmatch(parts_[i].pattern.c_str(), parameter.c_str(), 0) == 0) return i;
+    if (matches(parts_[i].pattern, parameter)) return i;
   }
+  std::vector<std::string> patterns;
+  for (const NamedOptimizer& part : parts_)
+    patterns.push_back(fmt::format("\"{}\" of \"{}\"", part.pattern, part.name));
   throw ConfigError(
-      "configure_optimizers: no optimizer has the parameter {}; add it to a pattern, or freeze it with a group",
-      parameter);
+      "configure_optimizers: no optimizer has the parameter {}, which matches none of {}; use a pattern like \"{}.*\", or freeze it with a group",
+      parameter, fmt::join(patterns, ", "), parameter.substr(0, parameter.find('.')));
 }
 
 void OptimizerSet::require_parameters(const std::vector<std::string>& names) const {
@@ -80,9 +96,17 @@ void OptimizerSet::require_parameters(const std::vector<std::string>& names) con
   const auto without = std::ranges::find(has_some, false);
   if (without == has_some.end()) return;
   const NamedOptimizer& part = parts_[static_cast<size_t>(without - has_some.begin())];
+  const auto match =
+      std::ranges::find_if(names, [&](const std::string& name) { return matches(part.pattern, name); });
+  if (match == names.end()) {
+    throw ConfigError(
+        "configure_optimizers: the optimizer \"{}\" has no parameters: \"{}\" matches none that is trainable ({}); change the pattern, or remove the optimizer",
+        part.name, part.pattern, first_of(names));
+  }
+  const NamedOptimizer& owner = parts_[owner_of(*match)];
   throw ConfigError(
-      "configure_optimizers: the optimizer \"{}\" has no parameters: no trainable one matches \"{}\", or those that do belong to an optimizer before it",
-      part.name, part.pattern);
+      "configure_optimizers: the optimizer \"{}\" has no parameters: those that \"{}\" matches belong to \"{}\" (\"{}\"), which comes before it; exchange the two, or change the pattern of \"{}\"",
+      part.name, part.pattern, owner.name, owner.pattern, owner.name);
 }
 
 // Each optimizer is bound to the range of the buffers from its first to its last parameter; it skips those of

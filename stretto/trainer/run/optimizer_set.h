@@ -21,8 +21,9 @@ class OptimizerSet : public optim::Optimizer {
   int64_t state_bytes() const override;
   bool keeps_idle_rows() const override;  // whether any of them does
 
-  // The number of the optimizer `name`. Throws ConfigError with the names if there is none.
-  size_t index(const std::string& name) const;
+  // The number of the optimizer `name`. Throws ConfigError with the names if there is none; the message
+  // begins with `call`, the function that got the name.
+  size_t index(const std::string& name, const char* call) const;
   const NamedOptimizer& part(size_t index) const { return parts_[index]; }
   optim::Schedule& schedule(size_t index) { return *parts_[index].schedule; }
   size_t size() const { return parts_.size(); }
