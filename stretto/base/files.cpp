@@ -16,6 +16,7 @@
 #include "stretto/base/fd.h"
 #include "stretto/base/file_calls.h"
 #include "stretto/base/file_writer.h"
+#include "stretto/base/path_error.h"
 #include "stretto/base/temporary_name.h"
 
 namespace stretto {
@@ -174,10 +175,9 @@ void write_file_atomic(const std::filesystem::path& path, std::string_view conte
 
 void make_folders(const std::filesystem::path& folder) {
   if (const auto obstacle = make_missing_folders(folder)) {
-    // If a file has the folder's name, errno is EEXIST.
-    const std::string reason = std::strerror(errno == EEXIST ? ENOTDIR : errno);
-    throw IoError("cannot create the folder {}: {}{}", folder.string(),
-                  *obstacle == folder ? "" : obstacle->string() + ": ", reason);
+    const int reason = errno == EEXIST ? ENOTDIR : errno;  // EEXIST: a file has the folder's name
+    fail_to_create(reason, fmt::format("cannot create the folder {}{}", folder.string(),
+                                       *obstacle == folder ? "" : ": " + obstacle->string()));
   }
 }
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/path_error.h"
 #include "stretto/base/strings.h"
 
 namespace stretto::checkpoint_format {
@@ -35,6 +36,14 @@ bool lock(int fd, const std::filesystem::path& path) {
 // Like lock(), for a folder; also true on file systems that lock only files that are open for writing (NFS).
 bool lock_folder(int fd) { return ::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
+std::unique_ptr<NewFolder> make_folder(const std::filesystem::path& run) {
+  try {
+    return std::make_unique<NewFolder>(run);
+  } catch (const PathError& error) {
+    throw PathError("{}; choose another output", error.what());
+  }
+}
+
 // The descriptor of the folder that this process has inherited from the one that locked it.
 Fd inherited(const std::filesystem::path& run) {
   const char* number = std::getenv(RunLock::variable);
@@ -48,7 +57,7 @@ RunLock::RunLock(const std::filesystem::path& run, std::chrono::milliseconds pat
     : run_(std::filesystem::absolute(run)), folder_(inherited(run)) {
   if (folder_) return;
   for (const auto deadline = Clock::now() + patience; Clock::now() < deadline;) {
-    auto made = std::make_unique<NewFolder>(run);
+    auto made = make_folder(run);
     if (auto taken = try_take(run)) {
       folder_ = std::move(taken->folder_);
       file_ = std::move(taken->file_);
@@ -79,7 +88,7 @@ std::optional<RunLock> RunLock::try_take(const std::filesystem::path& run) {
   const std::filesystem::path path = run / file_name;
   Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0644));
   if (!file && errno == ENOENT) return std::nullopt;  // the folder was removed at this moment
-  if (!file) throw IoError("cannot write {}: {}", path.string(), std::strerror(errno));
+  if (!file) fail_to_create(errno, fmt::format("cannot write {}", path.string()));
   if (!lock(file.get(), path) || !is_same_file(file.get(), path)) return std::nullopt;
   return RunLock(std::move(folder), std::move(file));
 }

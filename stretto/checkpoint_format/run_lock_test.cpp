@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/file_faults.h"
 #include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
 
@@ -39,6 +40,28 @@ TEST_F(RunLockTest, IsHeldOnceAndUntilItsEnd) {
     begin_run();
   }
   EXPECT_TRUE(RunLock::try_take(run_).has_value());
+}
+
+TEST_F(RunLockTest, AFolderThatCannotBeCreatedIsAUsageError) {
+  write_file_atomic(temp_.path() / "file", "");
+  for (const std::filesystem::path& run : {std::filesystem::path("/proc/run"), temp_.path() / "file/run"}) {
+    try {
+      RunLock lock(run);
+      ADD_FAILURE() << run;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), 2);
+      EXPECT_THAT(error.what(),
+                  ::testing::AllOf(::testing::HasSubstr("cannot create the folder " + run.string()),
+                                   ::testing::HasSubstr("choose another output")));
+    }
+  }
+  const file_faults::Injection full({.call = 1, .error = ENOSPC, .sticky = true});
+  try {
+    RunLock lock(run_);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), 1) << "a restart may find room";
+  }
 }
 
 TEST_F(RunLockTest, RemovesTheFolderOfARunThatHasNotBegun) {

@@ -326,15 +326,16 @@ void check_offload(const Recipe& recipe, const char* setting,
 
 void check_output(const Recipe& recipe) {
   std::error_code failed;
-  const auto status = std::filesystem::status(recipe.output, failed);
   if (std::filesystem::exists(recipe.output / "config.json", failed)) {
     throw ConfigError(
         "{}: {} is a model folder, as it holds a config.json; expected the folder of a run, which holds its model in model/",
         recipe.origins.label("output"), recipe.output.string());
   }
-  if (!std::filesystem::exists(status) || std::filesystem::is_directory(status)) return;
+  std::filesystem::path there = recipe.output;  // or its nearest parent that exists
+  while (!std::filesystem::exists(there, failed) && there.has_relative_path()) there = there.parent_path();
+  if (!std::filesystem::exists(there, failed) || std::filesystem::is_directory(there, failed)) return;
   throw ConfigError("{}: {} is a file; expected a folder, which is created if it does not exist",
-                    recipe.origins.label("output"), recipe.output.string());
+                    recipe.origins.label("output"), there.string());
 }
 
 void check_track(const Recipe& recipe) {

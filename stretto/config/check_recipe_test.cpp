@@ -89,6 +89,8 @@ TEST_F(CheckRecipe, FilesMustExist) {
   refuses({"data.validation=/dev/zero"}, "data.validation: /dev/zero is a pipe or a device");
   refuses({"model.path=null", "model.config=" + folder_.path().string()}, "is a folder; expected a file");
   refuses({"output=" + (folder_.path() / "train.tsv").string()}, "train.tsv is a file; expected a folder");
+  refuses({"output=" + (folder_.path() / "train.tsv/runs/a").string()},
+          "output: " + (folder_.path() / "train.tsv").string() + " is a file; expected a folder");
   refuses({"output=/no/such/run", "data.test=" + (folder_.path() / "test.tsv").string()},
           "output: there is no trained model in /no/such/run/model", Verb::test);
 }
