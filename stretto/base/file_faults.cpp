@@ -72,6 +72,10 @@ std::optional<Effect> next_call(const char* name, const std::filesystem::path& p
   if (state == State::unknown) look_for_fault();
   if (state == State::off) return std::nullopt;
   const Fault& fault = armed().fault;
+  if (fault.without_exchange && std::string_view(name) == "exchange") {
+    errno = EINVAL;
+    return Effect::error;
+  }
   if (path.native().find(fault.path) == std::string::npos) return std::nullopt;
   const int64_t call = ++armed().calls;
   const bool chosen = fault.call > 0 && (call == fault.call || (fault.sticky && call > fault.call));

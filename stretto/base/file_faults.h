@@ -14,9 +14,9 @@
 namespace stretto::file_faults {
 
 // Fault injection for the writes of base/files, in tests. Its system calls that modify files (open for
-// writing, write, fsync, rename, mkdir, unlink, rmdir, ftruncate) are counted from 1, and one of them can be
-// made to fail, to write less than requested, or to kill the process. Off by default; then a call costs one
-// relaxed load.
+// writing, write, fsync, rename, exchange, mkdir, unlink, rmdir, ftruncate) are counted from 1, and one of
+// them can be made to fail, to write less than requested, or to kill the process. Off by default; then a call
+// costs one relaxed load.
 //
 // Replaying an operation with a fault at each of its calls:
 //   for (int64_t call = 1;; ++call) {
@@ -39,6 +39,7 @@ struct Fault {
   int error = EIO;        // an errno. As on a full disk, ENOSPC and EDQUOT do not affect unlink and rmdir
   bool sticky = false;    // also affects all later calls, as on a full disk
   std::string path = {};  // only calls on paths that contain this are counted and affected; empty: all
+  bool without_exchange = false;  // all calls that exchange two folders fail, as some file systems lack them
 };
 
 // A program takes its fault from this function, an extern "C" const Fault* (), at its first counted call;

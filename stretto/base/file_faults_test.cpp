@@ -12,6 +12,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/file_writer.h"
 #include "stretto/base/files.h"
+#include "stretto/base/replaced_folder.h"
 #include "stretto/base/temp_folder.h"
 
 namespace stretto::file_faults {
@@ -50,11 +51,11 @@ int64_t replay_errors(const Operation& operation, Fault fault) {
 }
 
 // Like replay_errors, but the process dies at the call.
-void replay_deaths(const Operation& operation, Effect effect) {
+void replay_deaths(const Operation& operation, Effect effect, bool without_exchange = false) {
   const auto calls = [&] {
     const TempFolder folder;
     operation.prepare(folder.path());
-    const Injection counts({});
+    const Injection counts({.without_exchange = without_exchange});
     operation.run(folder.path());
     return counts.calls();
   }();
@@ -64,7 +65,7 @@ void replay_deaths(const Operation& operation, Effect effect) {
     const TempFolder folder;
     operation.prepare(folder.path());
     const auto dies = [&] {
-      const Injection injection({.call = call, .effect = effect});
+      const Injection injection({.call = call, .effect = effect, .without_exchange = without_exchange});
       operation.run(folder.path());
     };
     EXPECT_EXIT(dies(), KilledBySignal(SIGKILL), "");
@@ -225,6 +226,20 @@ TEST(FileFaults, ANamedFolderIsCompleteWhenTheProcessDies) {
     replay_deaths(operation, Effect::kill_before);
     replay_deaths(operation, Effect::kill_after);
   }
+}
+
+TEST(FileFaults, AFolderIsReplacedOnFileSystemsThatCannotExchange) {
+  // mkdir, fsync, two files, two renames with fsync, the old folder
+  EXPECT_EQ(replay_errors(replaced_folder, {.error = EIO, .without_exchange = true}), 15);
+  Operation restored = replaced_folder;
+  restored.check = [](const auto& folder) {
+    restore_replaced(folder / "x");
+    replaced_folder.check(folder);
+    replaced_folder.run(folder);
+    EXPECT_EQ(names(folder), std::set<std::string>{"x"});
+  };
+  for (const Effect effect : {Effect::kill_before, Effect::kill_after})
+    replay_deaths(restored, effect, /*without_exchange=*/true);
 }
 
 TEST(FileFaults, OnlyTheNamedPathIsCountedAndHit) {

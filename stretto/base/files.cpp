@@ -17,6 +17,7 @@
 #include "stretto/base/file_calls.h"
 #include "stretto/base/file_writer.h"
 #include "stretto/base/path_error.h"
+#include "stretto/base/replaced_folder.h"
 #include "stretto/base/temporary_name.h"
 
 namespace stretto {
@@ -204,21 +205,27 @@ void remove_folder(const std::filesystem::path& folder) {
 }
 
 void replace_folder(const std::filesystem::path& fresh, const std::filesystem::path& path) {
-  if (!path_exists(path)) return rename_folder(fresh, path);
+  const std::filesystem::path old = replaced_path(path);
+  if (!path_exists(path)) {
+    rename_folder(fresh, path);
+    return remove_tree(old);
+  }
+  remove_tree(old);  // of an interrupted call
   const auto exchange = [&] {
     return ::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE);
   };
-  if (change("rename", path, exchange) == 0) {
+  if (change("exchange", path, exchange) == 0) {
     sync_folder(folder_of(path));
     return remove_tree(fresh);
   }
   if (errno != EINVAL && errno != ENOSYS) fail("write", path);
-  // The file system does not support RENAME_EXCHANGE: for a moment `path` does not exist, and the old folder
-  // is at `old`.
-  const std::filesystem::path old = with_suffix(path, ".old");
-  remove_tree(old);
-  rename_folder(path, old);
-  rename_folder(fresh, path);
+  try {
+    rename_folder(path, old);
+    rename_folder(fresh, path);
+  } catch (const IoError&) {
+    restore_replaced(path);
+    throw;
+  }
   remove_tree(old);
 }
 

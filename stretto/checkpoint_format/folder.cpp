@@ -7,6 +7,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/log.h"
+#include "stretto/base/replaced_folder.h"
 #include "stretto/base/strings.h"
 
 namespace stretto::checkpoint_format {
@@ -29,6 +30,16 @@ bool is_left_over(const std::string& name) {
   return std::ranges::all_of(split(std::string_view(name).substr(dot + 1), '.'), [](std::string_view suffix) {
     return suffix == "partial" || suffix == "removing" || suffix == "old" || suffix.starts_with("of-rank-");
   });
+}
+
+// The step of a checkpoint whose replacement was interrupted while it was only in its old folder
+// (replace_folder).
+std::optional<int64_t> step_of_replaced(const std::filesystem::path& path) {
+  std::filesystem::path named = path;
+  named.replace_extension();
+  std::error_code failed;
+  if (path != replaced_path(named) || std::filesystem::exists(named, failed)) return std::nullopt;
+  return step_of(named.filename());
 }
 
 std::string_view slice(const MappedFile& file, int64_t begin, int64_t length) {
@@ -82,7 +93,9 @@ std::vector<Checkpoint> list_checkpoints(const std::filesystem::path& folder) {
   std::vector<Checkpoint> checkpoints;
   std::error_code unreadable;
   for (const auto& entry : std::filesystem::directory_iterator(folder, unreadable)) {
-    if (const auto step = step_of(entry.path().filename())) checkpoints.push_back({*step, entry.path()});
+    auto step = step_of(entry.path().filename());
+    if (!step) step = step_of_replaced(entry.path());
+    if (step) checkpoints.push_back({*step, entry.path()});
   }
   if (unreadable && unreadable != std::errc::no_such_file_or_directory) {
     throw IoError("cannot read the folder {}: {}", folder.string(), unreadable.message());
@@ -161,7 +174,8 @@ std::vector<std::filesystem::path> list_partial(const std::filesystem::path& fol
   std::error_code none;
   std::vector<std::filesystem::path> left_over;
   for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
-    if (is_left_over(entry.path().filename())) left_over.push_back(entry.path());
+    if (is_left_over(entry.path().filename()) && !step_of_replaced(entry.path()))
+      left_over.push_back(entry.path());
   }
   std::ranges::sort(left_over);
   return left_over;

@@ -8,6 +8,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/hash.h"
+#include "stretto/base/replaced_folder.h"
 #include "stretto/base/temp_folder.h"
 
 namespace stretto::checkpoint_format {
@@ -130,6 +131,20 @@ TEST_F(Folder, RemovalKeepsTheOthers) {
   remove_partial(temp_.path());
   EXPECT_THAT(steps(), ElementsAre(2));
   EXPECT_FALSE(std::filesystem::exists(partial_path(temp_.path(), 3)));
+}
+
+// Without RENAME_EXCHANGE a process may die between the two renames of a replacement.
+TEST_F(Folder, AnInterruptedReplacementLeavesTheCheckpoint) {
+  add(1);
+  add(2);
+  std::filesystem::rename(checkpoint_path(temp_.path(), 2), replaced_path(checkpoint_path(temp_.path(), 2)));
+  make_folders(partial_path(temp_.path(), 2));
+  remove_partial(temp_.path());
+  EXPECT_EQ(newest_good(temp_.path())->step, 2);
+  add(2);
+  EXPECT_THAT(steps(), ElementsAre(1, 2));
+  remove_partial(temp_.path());
+  EXPECT_FALSE(std::filesystem::exists(replaced_path(checkpoint_path(temp_.path(), 2))));
 }
 
 TEST_F(Folder, CopiesOfCheckpointsAreNotLeftovers) {

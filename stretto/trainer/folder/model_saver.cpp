@@ -4,11 +4,14 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
+#include "stretto/base/replaced_folder.h"
 
 namespace stretto::trainer {
 
 ModelSaver::ModelSaver(const RunFolder& folder, const Module& module, std::string name)
-    : folder_(folder), module_(module), name_(std::move(name)), at_start_(identity()) {}
+    : folder_(folder), module_(module), name_(std::move(name)), at_start_(identity()) {
+  restore_replaced(folder_.path() / name_);  // an earlier process may have died in save()
+}
 
 ModelSaver::Identity ModelSaver::identity() const {
   struct stat status {};

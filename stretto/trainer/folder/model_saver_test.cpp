@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/file_faults.h"
+#include "stretto/base/replaced_folder.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/nn/layers.h"
 #include "stretto/tensor/safetensors.h"
@@ -44,6 +45,29 @@ TEST_F(ModelSaverTest, AfterAFullDiskTheSameWeightsAreWrittenLater) {
   saver_.retry();
   EXPECT_EQ(saved(), 2);
   EXPECT_EQ(saver_.finish(), "");
+}
+
+TEST_F(ModelSaverTest, AFailedSaveLeavesNoOtherFolder) {
+  saver_.save(weights_);
+  bool hit = true;
+  for (int64_t call = 1; hit; ++call) {
+    const file_faults::Injection injection({.call = call, .error = EIO});
+    saver_.save(weights_);
+    hit = !injection.hit().empty();
+    EXPECT_EQ(saved(), 1) << injection.hit();
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+      names.push_back(entry.path().filename());
+    EXPECT_THAT(names, ::testing::ElementsAre("model")) << injection.hit();
+  }
+}
+
+// Without RENAME_EXCHANGE a process may die between the two renames of a replacement.
+TEST_F(ModelSaverTest, AModelWhoseReplacementWasInterruptedIsRestored) {
+  saver_.save(weights_);
+  std::filesystem::rename(folder_.model(), replaced_path(folder_.model()));
+  const ModelSaver next(folder_, module_);
+  EXPECT_EQ(saved(), 1);
 }
 
 TEST_F(ModelSaverTest, AMissingFolderIsNamed) {

@@ -1,11 +1,24 @@
 #include "stretto/trainer/folder/run_folder.h"
 
+#include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
 #include "stretto/base/numbered_name.h"
 #include "stretto/checkpoint_format/folder.h"
 
 namespace stretto::trainer {
+namespace {
+
+// If it cannot be removed now, the next save_model() removes it.
+void discard(const std::filesystem::path& fresh) {
+  try {
+    remove_folder(fresh);
+  } catch (const IoError& error) {
+    log::warning("{}", error.what());
+  }
+}
+
+}  // namespace
 
 RunFolder::RunFolder(std::filesystem::path path)
     : path_(std::move(path)), made_(path_), previous_(path_ / "previous.new") {
@@ -84,10 +97,15 @@ void RunFolder::save_model(const Module& module, const ListedSource& weights, co
                            const nlohmann::ordered_json& state) const {
   const std::filesystem::path fresh = path_ / (name + ".new");
   remove_folder(fresh);
-  make_folders(fresh);
-  module.save(fresh, weights);
-  if (!state.is_null()) write_json(name + ".new/state.json", state);
-  replace_folder(fresh, path_ / name);
+  try {
+    make_folders(fresh);
+    module.save(fresh, weights);
+    if (!state.is_null()) write_json(name + ".new/state.json", state);
+    replace_folder(fresh, path_ / name);
+  } catch (...) {
+    discard(fresh);
+    throw;
+  }
 }
 
 }  // namespace stretto::trainer

@@ -34,7 +34,7 @@ class RunFolder {
   void write_json(const std::string& name, const nlohmann::ordered_json& content) const;
 
   // Replaces the model folder `name` by one written by module.save(). Unless `state` is null, it is written
-  // to state.json in it.
+  // to state.json in it. If it throws, the new folder is removed.
   void save_model(const Module& module, const ListedSource& weights, const std::string& name = "model",
                   const nlohmann::ordered_json& state = nullptr) const;
 
