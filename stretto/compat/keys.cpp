@@ -49,6 +49,16 @@ std::vector<std::string> names_at_level_of(const std::string& key, const std::ve
   return names;
 }
 
+// What an unknown key may be: keys of other sections with its name, or one with a similar name.
+std::string suggest(const std::string& key, const std::vector<Key>& table) {
+  const std::string name(split(key, '.').back());
+  std::vector<std::string> elsewhere;
+  for (const Key& row : table)
+    if (row.name.ends_with("." + name)) elsewhere.push_back(fmt::format("\"{}\"", row.name));
+  if (elsewhere.empty()) return did_you_mean(key, names_at_level_of(key, table));
+  return fmt::format("; did you mean {}?", fmt::join(elsewhere, " or "));
+}
+
 bool is_unset(const YamlNode& node, std::string_view unset) {
   const bool has_parts = node.kind == YamlNode::Kind::sequence || node.kind == YamlNode::Kind::mapping;
   return node.kind == YamlNode::Kind::null || (has_parts && node.children.empty()) ||
@@ -65,8 +75,7 @@ void read_node(const YamlNode& node, const std::string& key, const std::vector<K
     if (row != nullptr) return row->use({key, node}, config);
   }
   if (!is_section) {
-    throw ConfigError("{}: {}: the key is unknown{}", node.key_place, key,
-                      did_you_mean(key, names_at_level_of(key, table)));
+    throw ConfigError("{}: {}: the key is unknown{}", node.key_place, key, suggest(key, table));
   }
   if (!is_mapping) {
     throw ConfigError("{}: {}: expected a section", node.place, key.empty() ? "the file" : key);

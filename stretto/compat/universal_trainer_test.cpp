@@ -56,6 +56,9 @@ TEST_F(Foreign, UnsupportedParametersAreRefused) {
   EXPECT_THAT(refuses("transformers-params:", "transformer-params:"),
               has_all("parameters.yml:5:1: transformer-params: the key is unknown",
                       "did you mean \"transformers-params\"?"));
+  EXPECT_THAT(refusal([&] { read_universal_trainer(write("parameters.yml", "batch_size: 8\n")); }),
+              has_all("parameters.yml:1:1: batch_size: the key is unknown",
+                      "did you mean \"transformers-params.batch_size\"?"));
   EXPECT_THAT(refuses("mode: 'train'", "mode: 'predict'"),
               has_all("parameters.yml:6:11: transformers-params.mode:", "\"predict\"", "train or test"));
   EXPECT_THAT(refuses("log_steps_ratio: 10", "log_steps_ratio: 0"),
