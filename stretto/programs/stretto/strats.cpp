@@ -1,5 +1,8 @@
 #include <iostream>
 #include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -13,6 +16,7 @@ namespace stretto::cli {
 namespace {
 
 struct StratsVerb {
+  std::string name;
   bool ddp = false, fsdp = false, deepspeed = false, json = false;
 };
 
@@ -70,17 +74,20 @@ nlohmann::ordered_json describe_row(const Sharding& row) {
           {"also", strategy_aliases(row.name)}};
 }
 
-void print_rows() {
+void print_rows(std::span<const Sharding> rows) {
   fmt::print("{:<9}{:<12}{:<12}{:<12}{:<22}\n{:<9}{:<12}{:<12}{:<12}{:<11}{}\n", "", "", "", "",
              "bytes per parameter*", "strategy", "optimizer", "gradients", "parameters", "fp32", "bf16");
-  for (const Sharding& row : shardings()) {
+  for (const Sharding& row : rows) {
     fmt::print("{:<9}{:<12}{:<12}{:<12}{:<11}{}\n", row.name, word(row.optimizer), word(row.gradients),
                row.parameters == Held::sharded ? "shared" : word(row.parameters),
                bytes_per_parameter(row, fp32_bytes), bytes_per_parameter(row, bf16_bytes));
   }
-  fmt::print("* total of N ranks of one host, with AdamW; activations are extra\n\n");
+  fmt::print("* total of N ranks of one host, with AdamW; activations are extra\n");
+}
+
+void print_aliases() {
   fmt::print(
-      "A precision may follow: zero2-fp32, zero2-bf16, zero2-fp16, zero2-fp64.\nNames of other tools that mean the same:\n");
+      "\nA precision may follow: zero2-fp32, zero2-bf16, zero2-fp16, zero2-fp64.\nNames of other tools that mean the same:\n");
   for (const Sharding& row : shardings()) {
     if (const auto names = strategy_aliases(row.name); !names.empty())
       fmt::print("  {:<7}{}\n", row.name, fmt::join(names, "\n         "));
@@ -103,9 +110,47 @@ std::string meaning_of(const nlohmann::ordered_json& entry) {
   return text;
 }
 
-void print_names(const std::vector<std::string>& families) {
-  for (const auto& entry : describe_names(families))
-    fmt::print("{:<27}{}\n", entry.at("name").get<std::string>(), meaning_of(entry));
+void print_name(const nlohmann::ordered_json& entry) {
+  fmt::print("{:<27}{}\n", entry.at("name").get<std::string>(), meaning_of(entry));
+}
+
+// Throws ConfigError, with the names to use instead, if it is not the name of a strategy.
+void show_one(const StratsVerb& arguments) {
+  const Sharding& row = find_sharding(parse_strategy(arguments.name).kind);
+  nlohmann::ordered_json entry = describe_name(arguments.name);
+  if (arguments.json) {
+    entry["sharding"] = describe_row(row);
+    std::cout << entry.dump(2) << "\n";
+    return;
+  }
+  print_name(entry);
+  fmt::print("\n");
+  print_rows({&row, 1});
+}
+
+void list_families(const StratsVerb& arguments) {
+  std::vector<std::string> families;
+  if (arguments.ddp) families.emplace_back("ddp");
+  if (arguments.fsdp) families.emplace_back("fsdp");
+  if (arguments.deepspeed) families.emplace_back("deepspeed");
+  const bool whole = families.empty();
+  if (whole) families = {"ddp", "fsdp", "deepspeed"};
+  const nlohmann::ordered_json names = describe_names(families);
+  if (arguments.json) {
+    nlohmann::ordered_json result = names;
+    if (whole) {
+      result = {{"strategies", nlohmann::ordered_json::array()}, {"names", names}};
+      for (const Sharding& row : shardings()) result["strategies"].push_back(describe_row(row));
+    }
+    std::cout << result.dump(2) << "\n";
+    return;
+  }
+  if (whole) {
+    print_rows(shardings());
+    print_aliases();
+    fmt::print("\nNames of accmt:\n");
+  }
+  for (const auto& entry : names) print_name(entry);
 }
 
 }  // namespace
@@ -114,30 +159,14 @@ void add_strats(CLI::App& app, int& exit_code) {
   CLI::App* verb =
       app.add_subcommand("strats", "List the strategies, what they shard, and their names elsewhere");
   auto arguments = std::make_shared<StratsVerb>();
-  verb->add_flag("--ddp", arguments->ddp, "The names of accmt that begin with ddp");
-  verb->add_flag("--fsdp", arguments->fsdp, "... with fsdp");
-  verb->add_flag("--deepspeed", arguments->deepspeed, "... with deepspeed");
+  CLI::Option* name =
+      verb->add_option("name", arguments->name, "Describe only the strategy of this name, of any tool");
+  verb->add_flag("--ddp", arguments->ddp, "The names of accmt that begin with ddp")->excludes(name);
+  verb->add_flag("--fsdp", arguments->fsdp, "... with fsdp")->excludes(name);
+  verb->add_flag("--deepspeed", arguments->deepspeed, "... with deepspeed")->excludes(name);
   verb->add_flag("--json", arguments->json, "Print JSON");
   verb->callback([arguments, &exit_code] {
-    std::vector<std::string> families;
-    if (arguments->ddp) families.emplace_back("ddp");
-    if (arguments->fsdp) families.emplace_back("fsdp");
-    if (arguments->deepspeed) families.emplace_back("deepspeed");
-    const std::vector<std::string> all = {"ddp", "fsdp", "deepspeed"};
-    if (arguments->json) {
-      nlohmann::ordered_json result = describe_names(families);
-      if (families.empty()) {
-        result = {{"strategies", nlohmann::ordered_json::array()}, {"names", describe_names(all)}};
-        for (const Sharding& row : shardings()) result["strategies"].push_back(describe_row(row));
-      }
-      std::cout << result.dump(2) << "\n";
-    } else if (families.empty()) {
-      print_rows();
-      fmt::print("\nNames of accmt:\n");
-      print_names(all);
-    } else {
-      print_names(families);
-    }
+    arguments->name.empty() ? list_families(*arguments) : show_one(*arguments);
     exit_code = 0;
   });
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "stretto/base/error.h"
 #include "stretto/programs/stretto/verbs.h"
 #include "stretto/strategy/sharding.h"
 
@@ -12,6 +13,8 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::ThrowsMessage;
 
 std::string strats(const std::string& arguments) {
   CLI::App app;
@@ -51,6 +54,19 @@ TEST(StratsVerb, NamesOfAFamilyAreMappedOrRefused) {
   EXPECT_EQ(names[2].at("precision"), "fp16");
   EXPECT_THAT(names[4].at("refused"), HasSubstr("fp8"));
   EXPECT_EQ(nlohmann::json::parse(strats("--fsdp --json")).back().at("name"), "fsdp-fp8-cpu");
+}
+
+TEST(StratsVerb, ANameIsDescribedOrRefused) {
+  const std::string text = strats("fsdp-bf16-cpu");
+  EXPECT_TRUE(text.starts_with("fsdp-bf16-cpu              fsdp, bf16, on the CPU\n")) << text;
+  EXPECT_THAT(text, HasSubstr("\nfsdp     sharded     sharded     shared "));
+  EXPECT_THAT(text, Not(HasSubstr("zero1")));
+  const auto zero1 = nlohmann::json::parse(strats("deepspeed_stage_1 --json"));
+  EXPECT_EQ(zero1.at("strategy"), "zero1");
+  EXPECT_EQ(zero1.at("sharding").at("gradients"), "replicated");
+  EXPECT_THAT([&] { strats("zero9"); }, ThrowsMessage<ConfigError>(HasSubstr("\"zero9\" is not a strategy")));
+  EXPECT_THAT([&] { strats("fsdp-fp8-cpu"); }, ThrowsMessage<ConfigError>(HasSubstr("use fsdp-bf16")));
+  EXPECT_THROW(strats("zero2 --fsdp"), CLI::ExcludesError);
 }
 
 TEST(StratsVerb, LinesFitAScreen) {
