@@ -57,6 +57,7 @@ void resolve_compute_options(Recipe& recipe) {
 
 // A second call changes nothing.
 void resolve_fast_dev_run(Recipe& recipe) {
+  if (recipe.training.fast_dev_run == 0) recipe.training.fast_dev_run.reset();
   if (!recipe.training.fast_dev_run) return;
   const int64_t steps = *recipe.training.fast_dev_run;
   recipe.training.max_steps = steps;

@@ -104,6 +104,20 @@ TEST(Recipe, ValuesThatAreNotUtf8AreRefused) {
   EXPECT_EQ(recipe_of("output: caf\u00e9\n").output, "caf\u00e9");
 }
 
+TEST(Recipe, AFastDevRunIsANumberOfStepsOrTrue) {
+  const auto recipe_with = [](const std::string& value) {
+    return recipe_of("output: o\ntraining: {fast_dev_run: " + value + "}\n");
+  };
+  for (const char* value : {"true", "True", "1"}) {
+    EXPECT_EQ(recipe_with(value).training.max_steps, 1) << value;
+    EXPECT_EQ(recipe_with(value).output, "o/fast_dev_run") << value;
+  }
+  for (const char* value : {"false", "False", "0"})
+    EXPECT_EQ(recipe_with(value), recipe_of("output: o\n")) << value;
+  refuses("output: o\n", {"training.fast_dev_run=maybe"},
+          "training.fast_dev_run: \"maybe\" is not a whole number");
+}
+
 TEST(Recipe, StrategyMayCarryThePrecision) {
   const Recipe recipe = recipe_of("training:\n  strategy: ddp-bf16\n");
   EXPECT_EQ(recipe.training.precision, "bf16");

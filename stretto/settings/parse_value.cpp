@@ -39,7 +39,8 @@ struct Scalar<int64_t> {
   static constexpr const char* name = "whole number";
   static constexpr const char* plural = "whole numbers";
   static int64_t parse(const std::string& text, const Rule& rule) {
-    const auto number = parse_int(text);
+    const auto known = rule.spellings.find(lower_case(text));
+    const auto number = parse_int(known == rule.spellings.end() ? text : known->second);
     if (!number) throw ConfigError("\"{}\" is not a whole number (of at most 64 bits)", text);
     check_range(text, static_cast<double>(*number), rule);
     return *number;

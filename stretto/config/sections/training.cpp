@@ -63,8 +63,8 @@ void TrainingConfig::fields(settings::Fields& field) {
         at_least(1).at_most(max_total));
   field(
       "fast_dev_run", fast_dev_run,
-      "to see whether everything works: train so many steps, evaluate as many batches, in <output>/fast_dev_run, without checkpoints, trackers and resuming",
-      at_least(1).at_most(max_count).may_change_on_resume());
+      "to see whether everything works: train so many steps (true: 1; 0 or false: the whole run), evaluate as many batches, in <output>/fast_dev_run, without checkpoints, trackers and resuming",
+      at_least(0).at_most(max_count).or_spelled({{"true", "1"}, {"false", "0"}}).may_change_on_resume());
   field(
       "steps_this_run", steps_this_run,
       "optimizer steps after which this command saves its state and ends; the same command then continues; schedules span all steps",
