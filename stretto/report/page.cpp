@@ -137,12 +137,14 @@ std::string results_rows(const std::vector<RunData>& runs, nlohmann::json RunDat
   return rows;
 }
 
-// "epoch 2, by accuracy": other metrics may be better in another evaluation.
+// "step 40, in epoch 2, by accuracy": other metrics may be better in another evaluation.
 std::string best_model(const RunData& run) {
   const std::string epoch = value_text_in(run.summary, "best_epoch");
   if (epoch.empty()) return "";
+  const std::string step = value_text_in(run.summary, "best_step");
   const auto monitor = run.settings.find("checkpoint.monitor");
-  return fmt::format("epoch {}, by {}", epoch, monitor == run.settings.end() ? "loss" : monitor->second);
+  return fmt::format("{}epoch {}, by {}", step.empty() ? "" : fmt::format("step {}, in ", step), epoch,
+                     monitor == run.settings.end() ? "loss" : monitor->second);
 }
 
 std::string smallest_evaluation_loss(const RunData& run) {

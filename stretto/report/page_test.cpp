@@ -92,7 +92,7 @@ TEST(PageTest, LongCurvesAreThinnedButKeepTheirSpikes) {
 TEST(PageTest, TheResultsNameTheMetricOfTheBestModel) {
   RunData run = run_named("a"), by_loss = run_named("b");
   run.settings["checkpoint.monitor"] = "f1";
-  run.summary = {{"best_epoch", 2}};
+  run.summary = {{"best_epoch", 2}, {"best_step", 40}};
   run.dev_results = {{"f1", 0.75}, {"loss", 0.5}};
   run.metrics["eval_loss"] = {{2, 1, 0.25}, {4, 2, 0.5}, {6, 3, NAN}};
   by_loss.summary = {{"best_epoch", 1}};
@@ -101,7 +101,7 @@ TEST(PageTest, TheResultsNameTheMetricOfTheBestModel) {
     return fmt::format("<th scope=\"row\">{}</th><td class=\"number\">{}</td><td class=\"number\">{}</td>",
                        name, first, second);
   };
-  EXPECT_THAT(page, HasSubstr(row("best model", "epoch 2, by f1", "epoch 1, by loss")));
+  EXPECT_THAT(page, HasSubstr(row("best model", "step 40, in epoch 2, by f1", "epoch 1, by loss")));
   EXPECT_THAT(page, HasSubstr(row("best model: loss", "0.5", "–")));
   EXPECT_THAT(page, HasSubstr(row("smallest evaluation loss", "0.25 (epoch 1)", "–")));
 }

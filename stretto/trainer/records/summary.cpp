@@ -14,6 +14,12 @@ std::string steps_text(const FitResult& result) {
   return result.resumed_after > 0 ? fmt::format("{} after step {}", steps, result.resumed_after) : steps;
 }
 
+// The evaluation may have been inside of the epoch. Checkpoints of earlier versions lack its step.
+std::string best_place(const FitResult& result) {
+  const std::string epoch = fmt::format("epoch {}", result.best_epoch);
+  return result.best_step > 0 ? fmt::format("step {}, in {}", result.best_step, epoch) : epoch;
+}
+
 }  // namespace
 
 void write_summary(const Recipe& recipe, const Mesh& mesh, const FitResult& result) {
@@ -38,7 +44,7 @@ void write_summary(const Recipe& recipe, const Mesh& mesh, const FitResult& resu
   log::info("done in {} | {}, {}, {:.1f} samples/s over {}", human_duration(result.seconds),
             steps_text(result), counted(result.samples, "sample"), speed,
             counted(mesh.size(Axes::world), "rank"));
-  if (result.best) log::info("best       epoch {}: {}", result.best_epoch, metrics_text(*result.best));
+  if (result.best) log::info("best       {}: {}", best_place(result), metrics_text(*result.best));
   log::info("model      {}", folder.model().string());
   if (const auto records = folder.path() / "metrics.jsonl"; std::filesystem::exists(records))
     log::info("metrics    {}", records.string());

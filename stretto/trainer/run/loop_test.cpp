@@ -26,7 +26,9 @@ TEST_F(LoopTest, EvaluatesInsideOfEpochs) {
   recipe_.track.log_every = "0.5ep";
   for (const int ranks : {1, 2}) {
     recipe_.output = folder_.path() / std::to_string(ranks);
+    ::testing::internal::CaptureStderr();
     const FitResult result = fit(ranks);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("best       step 10, in epoch 2: "));
     EXPECT_THAT(steps_with("eval_loss"), ElementsAre(5, 10, 15, 20, 21));
     EXPECT_THAT(steps_with("lr"), ElementsAre(4, 7, 11, 14, 18, 21));
     EXPECT_EQ(samples_, 5 * 10) << "each sample once per evaluation";
