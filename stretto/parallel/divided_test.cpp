@@ -12,6 +12,7 @@
 #include "stretto/optim/tensor_parts.h"
 #include "stretto/parallel/engine.h"
 #include "stretto/parallel/mesh_fixture.h"
+#include "stretto/parallel/random_state.h"
 #include "stretto/parallel/written_elements_fixture.h"
 #include "stretto/tensor/region_fixture.h"
 
@@ -321,6 +322,28 @@ TEST(DividedEngine, OptimizersThatNeedWholeTensorsAreRefused) {
         ThrowsMessage<ConfigError>(
             HasSubstr("WholeTensors needs whole parameters, and table.weight is divided")));
   });
+}
+
+// A checkpoint of a mesh lists the random numbers by position along Axes::sum, and that of an earlier version
+// by rank.
+TEST(DividedEngine, RandomNumbersOfEarlierCheckpointsAreThoseOfTheRank) {
+  for (const auto& [stored, expected] :
+       {std::pair<int, std::array<int, 4>>{4, {0, 0, 2, 2}}, {2, {0, 0, 1, 1}}, {8, {0, 0, 1, 1}}}) {
+    comm::run_rank_threads(4, [&](Group& group) {
+      const Mesh mesh(group, {.dp_replicate = 2, .tp = 2});
+      State state;
+      state.stored.emplace();
+      for (int i = 0; i < stored; ++i) state.stored->insert(fmt::format("random.{}", i));
+      RandomState random(mesh, at::kCPU);
+      random.add_state(state);
+      ASSERT_EQ(std::ssize(state.tensors), stored);
+      for (int i = 0; i < stored; ++i) {
+        EXPECT_EQ(state.tensors[static_cast<size_t>(i)].pieces.empty(),
+                  i != expected[static_cast<size_t>(group.rank())])
+            << "entry " << i << " of " << stored << ", rank " << group.rank();
+      }
+    });
+  }
 }
 
 }  // namespace

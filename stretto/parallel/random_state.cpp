@@ -33,6 +33,12 @@ bool is_layer_with_dropout(const torch::nn::Module& module) {
 constexpr const char* cpu_entry = "random";
 constexpr const char* gpu_entry = "random.cuda";
 
+int first_rank_of_layers(const Mesh& mesh) {
+  Group& parts = mesh.group(Axis::tp);
+  const int own = mesh.world().rank();
+  return parts.size() == 1 ? own : std::stoi(parts.broadcast_bytes(std::to_string(own), 0));
+}
+
 std::string entry_name(const std::string& name, int position) { return fmt::format("{}.{}", name, position); }
 
 }  // namespace
@@ -78,6 +84,8 @@ bool has_torch_dropout(const torch::nn::Module& module) {
 RandomState::RandomState(const Mesh& mesh, at::Device device)
     : position_(mesh.position(Axes::sum)),
       positions_(mesh.size(Axes::sum)),
+      ranks_(mesh.world().size()),
+      first_rank_(first_rank_of_layers(mesh)),
       saves_(mesh.position(Axis::tp) == 0),
       device_(device) {}
 
@@ -101,17 +109,29 @@ void RandomState::add_entries(State& state, const std::string& name, const Tenso
   const auto is_listed = [&](int position) {
     return state.stored ? state.stored->contains(entry_name(name, position)) : saves && position < positions_;
   };
+  const int own = own_entry(state, name);
   for (int position = 0; is_listed(position); ++position) {
     Entry entry = whole_entry(entry_name(name, position), values.sizes().vec(), values);
-    if (position != position_ || !(state.stored || saves_)) entry.pieces.clear();
+    if (position != own || !(state.stored || saves_)) entry.pieces.clear();
     state.tensors.push_back(std::move(entry));
   }
 }
 
+// The number of this rank's entry. As many entries as ranks of a mesh that divides layers are by rank.
+int RandomState::own_entry(const State& state, const std::string& name) const {
+  if (!state.stored || ranks_ == positions_) return position_;
+  const bool is_by_rank = state.stored->contains(entry_name(name, ranks_ - 1)) &&
+                          !state.stored->contains(entry_name(name, ranks_));
+  return is_by_rank ? first_rank_ : position_;
+}
+
 void RandomState::resume(const State& state) const {
-  if (state.stored->contains(entry_name(cpu_entry, position_)))
+  const auto has_own = [&](const std::string& name) {
+    return state.stored->contains(entry_name(name, own_entry(state, name)));
+  };
+  if (has_own(cpu_entry))
     set_random_state({static_cast<const char*>(bytes_.const_data_ptr()), bytes_.nbytes()});
-  if (!device_.is_cuda() || !state.stored->contains(entry_name(gpu_entry, position_))) return;
+  if (!device_.is_cuda() || !has_own(gpu_entry)) return;
   at::Generator generator = at::globalContext().defaultGenerator(device_);
   generator.set_current_seed(static_cast<uint64_t>(of_gpu_[0].item<int64_t>()));
   generator.set_offset(static_cast<uint64_t>(of_gpu_[1].item<int64_t>()));

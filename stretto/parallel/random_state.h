@@ -28,10 +28,11 @@ bool has_torch_dropout(const torch::nn::Module& module);
 
 // The generator's state in the state table: one entry "random.<position>" for each position along Axes::sum
 // that saves, or saved, the table; ranks with parts of the same layers have it in common. Ranks that compute
-// on GPUs also have "random.cuda.<position>": seed and offset of the GPU's generator.
+// on GPUs also have "random.cuda.<position>": seed and offset of the GPU's generator. Earlier tables list the
+// states by rank; on such a mesh, ranks restore that of the first rank of their layers.
 class RandomState {
  public:
-  // `device`: that of this rank.
+  // `device`: that of this rank. Collective along Axis::tp.
   RandomState(const Mesh& mesh, at::Device device);
 
   // The entries refer to memory of this object.
@@ -42,8 +43,10 @@ class RandomState {
 
  private:
   void add_entries(State& state, const std::string& name, const Tensor& values, bool saves) const;
+  int own_entry(const State& state, const std::string& name) const;
 
   int position_, positions_;  // along Axes::sum
+  int ranks_, first_rank_;    // of the world; the first rank with parts of this rank's layers
   bool saves_;                // whether this rank's state is that of the position
   at::Device device_;
   Tensor bytes_;
