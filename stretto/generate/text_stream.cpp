@@ -8,6 +8,9 @@ namespace {
 // U+FFFD, which replaces bytes that are not a character
 constexpr std::string_view replacement = "\xEF\xBF\xBD";
 
+// Text of tokens from the middle of a character begins with a replacement, as does that of invalid bytes.
+bool begins_with_character(std::string_view text) { return !text.empty() && !text.starts_with(replacement); }
+
 // The length of the longest suffix of `text` that is a prefix of `stop`.
 size_t overlap(std::string_view text, std::string_view stop) {
   size_t length = std::min(text.size(), stop.size());
@@ -22,7 +25,9 @@ TextStream::TextStream(const text::Tokenizer& tokenizer, std::span<const int32_t
     : tokenizer_(tokenizer),
       prompt_(prompt.begin(), prompt.end()),
       prompt_text_(tokenizer.decode(prompt)),
-      stop_(std::move(stop)) {}
+      stop_(std::move(stop)) {
+  for (const std::string& one : stop_) longest_stop_ = std::max(longest_stop_, one.size());
+}
 
 // Decoders may treat the first token of a text specially, so the prompt is decoded with the new tokens.
 std::string TextStream::decode(std::span<const int32_t> new_tokens) const {
@@ -43,8 +48,27 @@ std::string TextStream::text(std::span<const int32_t> new_tokens) const {
   return all.substr(0, first_stop(all));
 }
 
+// False only if the last token completes no stop string. The text of the last tokens is that at the end of
+// the whole text, apart from its first token, which decoders may treat specially, if it begins with a
+// character.
+bool TextStream::may_be_stopped(std::span<const int32_t> new_tokens) const {
+  const auto text_of_last = [&](size_t count) { return tokenizer_.decode(new_tokens.last(count)); };
+  size_t changed = 2;  // tokens: the last one may complete a character that begins in others
+  while (changed < new_tokens.size() && !begins_with_character(text_of_last(changed))) changed *= 2;
+  if (changed >= new_tokens.size()) return true;
+  const size_t needed = longest_stop_ + text_of_last(changed + 1).size();
+  for (size_t count = changed + 1 + longest_stop_; count < new_tokens.size(); count *= 2) {
+    const std::string text = text_of_last(count);
+    const size_t of_first = tokenizer_.decode(new_tokens.last(count).first(1)).size();
+    if (begins_with_character(text) && text.size() >= of_first + needed)
+      return first_stop(text) != std::string_view::npos;
+  }
+  return true;
+}
+
 bool TextStream::is_stopped(std::span<const int32_t> new_tokens) const {
-  return !stop_.empty() && first_stop(decode(new_tokens)) != std::string_view::npos;
+  return !stop_.empty() && may_be_stopped(new_tokens) &&
+         first_stop(decode(new_tokens)) != std::string_view::npos;
 }
 
 std::string TextStream::settled(std::span<const int32_t> new_tokens) const {

@@ -20,7 +20,8 @@ class TextStream {
   // The text of the new tokens, up to the first stop string. Special tokens have no text.
   std::string text(std::span<const int32_t> new_tokens) const;
 
-  // Whether the text of the new tokens contains a stop string.
+  // Whether the text of the new tokens contains a stop string, given that it contained none without the last
+  // of them. Decodes the last tokens only, about as many as the longest stop string has bytes.
   bool is_stopped(std::span<const int32_t> new_tokens) const;
 
   // The part of this text that can be shown while further tokens may follow: it ends before an incomplete
@@ -31,11 +32,13 @@ class TextStream {
  private:
   std::string decode(std::span<const int32_t> new_tokens) const;
   size_t first_stop(std::string_view text) const;  // npos if there is none
+  bool may_be_stopped(std::span<const int32_t> new_tokens) const;
 
   const text::Tokenizer& tokenizer_;
   std::vector<int32_t> prompt_;
   std::string prompt_text_;
   std::vector<std::string> stop_;
+  size_t longest_stop_ = 0;  // bytes
 };
 
 }  // namespace stretto::generate
