@@ -115,7 +115,7 @@ TEST(Recipe, AFastDevRunIsANumberOfStepsOrTrue) {
   for (const char* value : {"false", "False", "0"})
     EXPECT_EQ(recipe_with(value), recipe_of("output: o\n")) << value;
   refuses("output: o\n", {"training.fast_dev_run=maybe"},
-          "training.fast_dev_run: \"maybe\" is not a whole number");
+          "--set training.fast_dev_run=maybe: training.fast_dev_run: \"maybe\" is not a whole number");
 }
 
 TEST(Recipe, StrategyMayCarryThePrecision) {
