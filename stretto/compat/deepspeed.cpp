@@ -409,6 +409,30 @@ const std::vector<Key>& deepspeed_keys() {
 
 }  // namespace
 
+void require_batch_equation(const ForeignConfig& foreign, const Recipe& recipe, int64_t ranks) {
+  constexpr std::string_view total = "train_batch_size";
+  const auto stated = std::ranges::find_if(foreign.settings, [&](const ForeignSetting& setting) {
+    return setting.name == "training.global_batch_size" && setting.place.ends_with(total);
+  });
+  const TrainingConfig& training = recipe.training;
+  if (stated == foreign.settings.end() || training.max_tokens) return;
+  const int64_t global = *training.global_batch_size;
+  const int64_t data_ranks = std::max<int64_t>(1, ranks / training.mesh.tp);
+  const int64_t steps = training.grad_accumulation_steps.value_or(
+      training.batch_size ? global / *training.batch_size / data_ranks : 1);
+  const int64_t micro = training.batch_size.value_or(global / data_ranks / std::max<int64_t>(1, steps));
+  const int64_t product = micro * steps * data_ranks;
+  if (global == product) return;
+  const auto text = [](int64_t value, bool given) {
+    return fmt::format("{}{}", value, given ? "" : ", computed");
+  };
+  throw ConfigError(
+      "{}: {} is not train_micro_batch_size_per_gpu ({}) x gradient_accumulation_steps ({}) x ranks ({}) = {}; set it to {}, or change another key or the number of ranks",
+      stated->place, global, text(micro, training.batch_size.has_value()),
+      text(steps, training.grad_accumulation_steps.has_value()), data_ranks, product,
+      std::max<int64_t>(1, micro) * std::max<int64_t>(1, steps) * data_ranks);
+}
+
 ForeignConfig read_deepspeed(const std::filesystem::path& file) {
   ForeignConfig config;
   const settings::YamlNode document =

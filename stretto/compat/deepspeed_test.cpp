@@ -30,6 +30,49 @@ TEST_F(Foreign, ADeepSpeedFileSetsARecipe) {
               Contains(has_all("ds.json:39:25: zero_optimization.overlap_comm:", "training.bucket_mb")));
 }
 
+// DeepSpeed's assertion "Check batch related parameters", and how it computes what is not given.
+TEST_F(Foreign, ATrainBatchSizeIsTheProductOfTheOthers) {
+  const auto check = [&](const std::string& json, int64_t ranks, const std::string& yaml = "output: run\n") {
+    const ForeignConfig foreign = read_deepspeed(write("ds.json", json));
+    require_batch_equation(foreign, recipe(foreign, yaml), ranks);
+  };
+  const auto refused = [&](const std::string& json, int64_t ranks) {
+    return refusal([&] { check(json, ranks); });
+  };
+  const char* whole =
+      R"({"train_batch_size": 10, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 1})";
+  EXPECT_EQ(refused(whole, 3),
+            (folder_.path() / "ds.json").string() +
+                ":1:22: train_batch_size: 10 is not train_micro_batch_size_per_gpu (4) x "
+                "gradient_accumulation_steps (1) x ranks (3) = 12; set it to 12, or change another key or "
+                "the number of ranks");
+  EXPECT_THAT(
+      refused(R"({"train_batch_size": 16, "train_micro_batch_size_per_gpu": 5})", 3),
+      has_all("per_gpu (5) x gradient_accumulation_steps (1, computed) x ranks (3) = 15; set it to 15"));
+  EXPECT_THAT(refused(R"({"train_batch_size": 4, "train_micro_batch_size_per_gpu": 4})", 2),
+              has_all("gradient_accumulation_steps (0, computed) x ranks (2) = 0; set it to 8"));
+  EXPECT_THAT(refused(R"({"train_batch_size": 10, "gradient_accumulation_steps": 2})", 2),
+              has_all("per_gpu (2, computed) x gradient_accumulation_steps (2) x ranks (2) = 8"));
+  EXPECT_THAT(refused(R"({"train_batch_size": 7, "gradient_accumulation_steps": "auto"})", 2),
+              has_all("per_gpu (3, computed) x gradient_accumulation_steps (1, computed) x ranks (2) = 6"));
+  check(R"({"train_batch_size": 24, "train_micro_batch_size_per_gpu": 4})", 3);
+  check(R"({"train_batch_size": 24, "train_micro_batch_size_per_gpu": "auto"})", 3,
+        "training: {batch_size: 4, grad_accumulation_steps: 2}\n");
+  check(R"({"train_batch_size": "auto", "train_micro_batch_size_per_gpu": 4})", 3);
+  check(R"({"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 3})", 5);
+  check(R"({"train_batch_size": 8, "tensor_parallel": {"autotp_size": 2}})", 4);
+}
+
+TEST_F(Foreign, GradientClippingHasTheDocumentedDefault) {
+  const auto norm = [&](const std::string& json, const std::string& yaml = "output: run\n") {
+    return recipe(read_deepspeed(write("ds.json", json)), yaml).training.max_grad_norm;
+  };
+  EXPECT_EQ(norm(R"({"zero_optimization": {"stage": 1}})"), 1);
+  EXPECT_EQ(norm(R"({"gradient_clipping": "auto"})"), 1);
+  EXPECT_EQ(norm(R"({"gradient_clipping": 0.0})"), 0);
+  EXPECT_EQ(norm("{}", "training: {max_grad_norm: 0.5}\n"), 0.5);
+}
+
 TEST_F(Foreign, StagesAreStrategies) {
   const std::pair<const char*, const char*> stages[] = {
       {"0", "ddp"}, {"1", "zero1"}, {"2", "zero2"}, {"3", "fsdp"}};

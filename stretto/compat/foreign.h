@@ -74,6 +74,12 @@ struct ForeignFiles {
 // Reads the files. The settings, notes and other lists are those of all of them. Throws like read_deepspeed.
 ForeignConfig read_foreign(const ForeignFiles& files);
 
+// Throws ConfigError, as DeepSpeed does, if the train_batch_size of a DeepSpeed file is not the product of
+// its train_micro_batch_size_per_gpu, gradient_accumulation_steps and the ranks that train on different
+// samples. A size that neither the file nor the recipe has follows from the others. `recipe`: with the
+// settings of `foreign`. `ranks`: of the job.
+void require_batch_equation(const ForeignConfig& foreign, const Recipe& recipe, int64_t ranks);
+
 // The option of a command for a file of another tool, "--deepspeed", by the keys at its top level; "" for a
 // file of another kind.
 std::string option_for_file(const std::filesystem::path& file);

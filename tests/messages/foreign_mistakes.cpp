@@ -49,6 +49,13 @@ void add_deepspeed(Mistakes& all) {
   add("an unknown key", R"({"gradient_cliping": 1})");
   add("a key that occurs twice", R"({"train_batch_size": 2, "train_batch_size": 3})");
   add("a word for a number", R"({"gradient_clipping": "much"})");
+  all.push_back(
+      {"DeepSpeed: a batch that is no product", [] {
+         write_file_atomic("ds.json", R"({"train_batch_size": 10, "train_micro_batch_size_per_gpu": 4})");
+         const compat::ForeignConfig foreign = compat::read_deepspeed("ds.json");
+         write_file_atomic("r.yaml", "output: run\n");
+         compat::require_batch_equation(foreign, load_recipe("r.yaml", {}, {}, foreign), /*ranks=*/3);
+       }});
   add("the recipe contradicts", R"({"zero_optimization": {"stage": 2}})", "training: {strategy: zero1}\n");
   add("--set contradicts", R"({"optimizer": {"type": "AdamW", "params": {"lr": 3e-5}}})", "output: run\n",
       {"optimizer.lr=1e-4"});

@@ -5,6 +5,7 @@
 #include "stretto/base/inputs.h"
 #include "stretto/checkpoint_format/run_lock.h"
 #include "stretto/cluster/machine/memory.h"
+#include "stretto/compat/foreign.h"
 #include "stretto/config/requested_checkpoint.h"
 #include "stretto/config/topology_request.h"
 #include "stretto/launch/launch.h"
@@ -28,6 +29,7 @@ int launch_recipe(const RecipeArguments& arguments, const Recipe& recipe, Verb v
   // Each rank checks again, since hosts may differ. The first launcher has checked for the launchers that it
   // started.
   if (verb != Verb::test && !options.hosts.joined) {
+    compat::require_batch_equation(compat::read_foreign(arguments.files), recipe, std::ssize(hosts));
     resolve(topology_request(recipe), hosts);
     require_division(recipe);
   }

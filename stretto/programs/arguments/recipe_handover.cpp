@@ -5,6 +5,8 @@
 
 #include "stretto/base/sealed_memory.h"
 #include "stretto/base/strings.h"
+#include "stretto/cluster/environment.h"
+#include "stretto/compat/foreign.h"
 
 namespace stretto::arguments {
 namespace {
@@ -44,8 +46,13 @@ std::map<std::string, std::string> RecipeHandover::environment() const {
 }
 
 Recipe recipe_of_rank(const RecipeArguments& arguments, Verb verb) {
-  auto handed = handed_recipe(arguments);
-  return handed ? std::move(*handed) : load_checked(arguments, verb);
+  if (auto handed = handed_recipe(arguments)) return std::move(*handed);
+  Recipe recipe = load_checked(arguments, verb);  // another launcher has started the ranks
+  if (verb != Verb::test) {
+    compat::require_batch_equation(compat::read_foreign(arguments.files), recipe,
+                                   cluster::read_rank_info().world_size);
+  }
+  return recipe;
 }
 
 }  // namespace stretto::arguments
