@@ -402,7 +402,10 @@ TEST(HfScript, UnsupportedFlagsAreRefused) {
   EXPECT_THAT(with({"--do_trian"}), HasSubstr("did you mean \"do_train\"?"));
   EXPECT_THAT(with({"--dataset_name", "conll2003"}),
               has_all("--dataset_name conll2003:", "downloads nothing", "export the data set"));
-  EXPECT_THAT(with({"--seed"}), HasSubstr("--seed has no value"));
+  EXPECT_THAT(with({"--seed"}), HasSubstr("--seed: its value N is missing; write --seed N"));
+  EXPECT_THAT(with({"--max_steps", "--do_train"}), HasSubstr("--max_steps: its value N is missing"));
+  EXPECT_THAT(with({"--train_file"}), HasSubstr("write --train_file FILE"));
+  EXPECT_THAT(with({"--run_name"}), HasSubstr("write --run_name VALUE"));
   EXPECT_THAT(with({"--do_eval", "maybe"}), has_all("--do_eval:", "\"maybe\"", "true or false"));
   EXPECT_THAT(with({"--do_eval", "--max_steps", "abc"}), has_all("--max_steps abc:", "whole number"));
   EXPECT_THAT(with({"--do_eval", "--task_name", "pos"}), HasSubstr("--label_column_name pos_tags"));

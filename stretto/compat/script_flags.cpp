@@ -182,6 +182,19 @@ std::vector<std::string> arguments_of_file(const std::vector<Flag>& flags,
   return arguments;
 }
 
+// What messages call the value of a flag, by the words in its name, which scripts use alike.
+const char* placeholder(const std::string& name) {
+  const std::string_view last = std::string_view(name).substr(name.rfind('_') + 1);
+  if (last == "file") return "FILE";
+  if (last == "dir" || last == "path" || last == "weight" || last == "ckpt") return "FOLDER";
+  constexpr std::string_view numbers[] = {
+      "steps",  "usteps", "size",     "samples",   "length", "epochs",    "layers",  "seed",
+      "stride", "decay",  "rate",     "ratio",     "norm",   "factor",    "alpha",   "lr",
+      "beta1",  "beta2",  "mb",       "threshold", "freq",   "limit",     "epsilon", "percentage",
+      "step",   "epoch",  "interval", "len",       "rank",   "checkpoint"};
+  return std::ranges::find(numbers, last) != std::end(numbers) ? "N" : "VALUE";
+}
+
 // Whether `name` is "no_" and the name of a boolean, which sets it to false.
 bool is_negated(const std::vector<Flag>& flags, const std::string& name) {
   if (!name.starts_with("no_") || std::ranges::find(flags, name, &Flag::name) != flags.end()) return false;
@@ -220,7 +233,8 @@ std::map<std::string, std::string> parse_flags(const std::vector<Flag>& flags,
       value = arguments[++i];
       while (flag.list && has_next()) value += " " + arguments[++i];
     } else if (!flag.boolean) {
-      throw ConfigError("--{} has no value", name);
+      throw ConfigError("--{}: its value {} is missing; write --{} {}", name, placeholder(name), name,
+                        placeholder(name));
     }
     value = without_quotes(value);
     given[name] = value;

@@ -118,6 +118,24 @@ void refuse_values_of_flags(CLI::App& app, std::span<const char* const> words) {
     refuse_values_of_flags(*inner, words);
 }
 
+// Refuses an option in the place of another one's value, which CLI11 takes for the value. A verb with extras
+// has options that are not known here.
+void refuse_options_as_values(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() == 0 || option->get_positional()) continue;
+    option->check([&app, option](const std::string& value) -> std::string {
+      if (!value.starts_with("--")) return "";
+      const std::vector<std::string> known = option_names(app);
+      const bool is_option =
+          app.get_allow_extras() || std::ranges::find(known, value.substr(0, value.find('='))) != known.end();
+      return is_option ? fmt::format("its value {} is missing, as {} follows", option->get_type_name(), value)
+                       : "";
+    });
+  }
+  for (CLI::App* inner : app.get_subcommands([](CLI::App*) { return true; }))
+    refuse_options_as_values(*inner);
+}
+
 // CLI11's message for an option that is given several times, in our words; another message as it is.
 std::string describe_repetition(const std::string& message) {
   constexpr std::string_view most = ": At Most 1 required but received ";
@@ -170,6 +188,7 @@ std::string describe_usage_error(const CLI::App& app, const CLI::ParseError& err
 
 std::optional<int> parse(CLI::App& app, int argc, const char* const* argv) {
   refuse_values_of_flags(app, std::span(argv, static_cast<size_t>(argc)).subspan(1));
+  refuse_options_as_values(app);
   try {
     app.parse(argc, argv);
     return std::nullopt;

@@ -79,6 +79,21 @@ TEST(Parse, AMissingValueIsNamedWithItsOption) {
       "stretto train: -N, --nproc-per-node: its value N is missing; stretto train --help lists the options");
 }
 
+TEST(Parse, AnOptionIsNotTheValueOfAnother) {
+  const auto said = [](std::vector<const char*> words, bool extras) {
+    TrainCommand command;
+    command.app.get_subcommand("train")->allow_extras(extras);
+    words.insert(words.begin(), {"stretto", "train", "r.yaml"});
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(parse(command.app, static_cast<int>(words.size()), words.data()), 2);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(said({"--set", "--tp", "2"}, false),
+              HasSubstr("--set: its value KEY=VALUE is missing, as --tp follows"));
+  EXPECT_THAT(said({"--set", "--train_file", "t.txt"}, true),
+              HasSubstr("--set: its value KEY=VALUE is missing, as --train_file follows"));
+}
+
 TEST(Parse, AnOptionThatHelpDoesNotListIsNamedToo) {
   EXPECT_THAT(TrainCommand().usage_error({"r.yaml", "--rdzv-id", "7", "--rdzv-backend=etcd"}),
               HasSubstr("stretto train: --rdzv-backend: \"etcd\": hosts meet"));
