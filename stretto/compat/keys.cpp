@@ -84,9 +84,11 @@ void read_node(const YamlNode& node, const std::string& key, const std::vector<K
     read_node(child, key.empty() ? child.key : key + "." + child.key, table, unset, config);
 }
 
-// `text` with spaces in place of comments, // and /* */, which DeepSpeed accepts in JSON.
-std::string without_comments(std::string text) {
+// `text` with spaces in place of what DeepSpeed's reader, Hjson, accepts in JSON: comments, // and /* */, and
+// commas before a closing bracket.
+std::string as_json(std::string text) {
   bool in_string = false;
+  size_t comma = std::string::npos;  // the last one, if only white space has followed
   for (size_t i = 0; i < text.size(); ++i) {
     if (in_string) {
       if (text[i] == '\\')
@@ -97,7 +99,12 @@ std::string without_comments(std::string text) {
     }
     in_string = text[i] == '"';
     const bool line = text.compare(i, 2, "//") == 0, block = text.compare(i, 2, "/*") == 0;
-    if (!line && !block) continue;
+    if (!line && !block) {
+      if ((text[i] == '}' || text[i] == ']') && comma != std::string::npos) text[comma] = ' ';
+      if (std::isspace(static_cast<unsigned char>(text[i])) == 0)
+        comma = text[i] == ',' ? i : std::string::npos;
+      continue;
+    }
     const size_t found = line ? text.find('\n', i) : text.find("*/", i + 2);
     const size_t end = found == std::string::npos ? text.size() : found + (block ? 2 : 0);
     for (size_t at = i; at < end; ++at) {
@@ -339,7 +346,7 @@ YamlNode parse_file(const std::filesystem::path& file, const std::string& what, 
   config.files.push_back(file.string());
   std::string text = read_file(file);
   if (const std::string_view content = trim(text); content.starts_with('{') || content.starts_with("//")) {
-    text = without_comments(std::move(text));
+    text = as_json(std::move(text));
     std::ranges::replace(text, '\t', ' ');
   }
   if (repeated == RepeatedKeys::refused) return settings::parse_yaml(text, file.string());

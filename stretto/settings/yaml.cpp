@@ -215,6 +215,31 @@ bool is_json(std::string_view text, const std::string& name) {
   return content.starts_with('{') && trim(content.substr(1)).starts_with('"');
 }
 
+// YAML ignores a comma before a closing bracket, other readers of JSON do not. REQUIRES: `text` is valid
+// YAML.
+void refuse_trailing_commas(const std::string& text, const std::string& name) {
+  std::string comma;  // the place of the last one if only white space has followed
+  size_t line = 1, line_begin = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\n') {
+      ++line;
+      line_begin = i + 1;
+    } else if (c == ',') {
+      comma = fmt::format("{}:{}:{}", name, line, i - line_begin + 1);
+    } else if ((c == '}' || c == ']') && !comma.empty()) {
+      throw ConfigError("{}: not valid JSON: a comma before {}; remove it", comma, c);
+    } else if (c == '"') {
+      comma.clear();
+      while (++i < text.size() && text[i] != '"') i += text[i] == '\\' ? 1 : 0;
+    } else if (c == '#') {
+      i = std::min(text.find('\n', i), text.size()) - 1;
+    } else if (std::string_view(" \t\r").find(c) == std::string_view::npos) {
+      comma.clear();
+    }
+  }
+}
+
 // The message for a document that yaml-cpp refuses.
 std::string describe_syntax_error(const std::string& text, const std::string& name, const std::string& place,
                                   const std::string& reason) {
@@ -276,6 +301,7 @@ static YamlNode parse(const std::string& text, const std::string& name, std::vec
   const auto last = builder.last_scalar();
   if (last && !is_closed_quote(text, *last))
     throw ConfigError("{}: this quote is never closed", builder.place(*last));
+  if (name.ends_with(".json")) refuse_trailing_commas(text, name);
   return builder.take();
 }
 

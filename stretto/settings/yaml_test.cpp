@@ -77,6 +77,16 @@ TEST(Yaml, InvalidJsonIsNotCalledYaml) {
   EXPECT_THAT(error_of("r.yaml", "{a: [1}"), HasSubstr("not valid YAML"));
 }
 
+TEST(Yaml, ACommaBeforeABracketIsNotJson) {
+  const auto refuses_json = [](const char* text, const char* message) {
+    EXPECT_THAT([&] { parse_yaml(text, "r.json"); }, ThrowsMessage<ConfigError>(HasSubstr(message)));
+  };
+  const char* json = "{\"a\": \"\\\",]\",\n \"b\": [1, 2], # ,]\n \"c\": {\"d\": 1, \n}}";
+  EXPECT_EQ(texts_by_name(parse_yaml(json, "r.yaml")).at("c.d"), "1");
+  refuses_json(json, "r.json:3:14: not valid JSON: a comma before }");
+  refuses_json("{\"a\": [1,2,]}", "r.json:1:11: not valid JSON: a comma before ]");
+}
+
 TEST(Yaml, UnsupportedYamlIsRefused) {
   refuses("", "r.yaml: ", "the file is empty");
   refuses("# only a comment\n", "r.yaml: ", "the file is empty");

@@ -38,6 +38,8 @@ void add_keys(Mistakes& all) {
   add("an unknown precision", "training:\n  precision: bf61\n");
   add("out of range", "training:\n  epochs: 0\n");
   add("an unknown key", "training:\n  epoch: 2\n");
+  all.push_back({"recipe: a comma at the end of JSON",
+                 [] { parse_recipe("{\"training\": {\"epochs\": 2,}}", "r.json"); }});
   add("a key that occurs twice", "output: a\noutput: b\n");
   add("tabs in the indentation", "training:\n\tepochs: 2\n");
   add("a list for a text", "output: [a]\n");
