@@ -14,6 +14,7 @@
 #include "stretto/tasks/fine_tuning.h"
 #include "stretto/tasks/preparation.h"
 #include "stretto/token_corpus/block_range.h"
+#include "stretto/token_corpus/byte_stream.h"
 #include "stretto/token_corpus/growing_file.h"
 #include "stretto/token_corpus/mixture.h"
 #include "stretto/token_corpus/tokenize.h"
@@ -29,7 +30,8 @@ using token_corpus::CorpusBlocks;
 
 // Corpora of `stretto data tokenize`, text files and folders with them, and which of their blocks are read.
 struct TextSource {
-  std::string name;  // the path or the setting, for messages
+  std::string name;   // the path or the setting, for messages
+  std::string label;  // the setting with its place, which begins messages about the text
   std::vector<MixturePart> parts;
   std::string content;        // a hash
   double begin = 0, end = 1;  // shares of the blocks
@@ -47,24 +49,38 @@ token_corpus::DocumentRule rule_of(TextDocument document) {
   return token_corpus::DocumentRule::file;
 }
 
-std::string hash_text(const std::filesystem::path& path) {
+std::string hash_text(const std::filesystem::path& path, const std::string& column) {
   StreamHash hash;
   for (const std::filesystem::path& file : token_corpus::text_files(path)) {
     if (std::filesystem::is_directory(file)) return Corpus(path).fingerprint();
+    token_corpus::require_text(file, column);
     token_corpus::hash_file(file, static_cast<int64_t>(std::filesystem::file_size(file)), hash);
   }
   return token_corpus::checksum_text(hash.value());
 }
 
+std::string column_of(const Recipe& recipe) { return recipe.data.text.value_or("text"); }
+
+// Errors about a text begin with its setting.
+template <class Read>
+auto with_label(const std::string& label, const Read& read) {
+  try {
+    return read();
+  } catch (const DataError& error) {
+    throw DataError("{}: {}", label, error.what());
+  }
+}
+
 // The text of a setting. Throws DataError that begins with it.
 TextSource open_text(const Recipe& recipe, const char* setting, const std::vector<MixturePart>& parts) {
-  TextSource source{parts.size() == 1 ? parts.front().path.string() : setting, parts, ""};
-  try {
-    for (const auto& [path, weight] : parts)
-      source.content += parts.size() == 1 ? hash_text(path) : fmt::format("{} {}\n", hash_text(path), weight);
-  } catch (const DataError& error) {
-    throw DataError("{}: {}", recipe.origins.label(setting), error.what());
-  }
+  TextSource source{parts.size() == 1 ? parts.front().path.string() : setting, recipe.origins.label(setting),
+                    parts, ""};
+  with_label(source.label, [&] {
+    for (const auto& [path, weight] : parts) {
+      const std::string hash = hash_text(path, column_of(recipe));
+      source.content += parts.size() == 1 ? hash : fmt::format("{} {}\n", hash, weight);
+    }
+  });
   return source;
 }
 
@@ -192,7 +208,7 @@ std::shared_ptr<const Corpus> CausalLm::open_corpus(const std::filesystem::path&
   return token_corpus::open_corpus(path, tokenizer, tokenizer_path_, cache,
                                    {.documents = {.rule = rule_of(settings_.document),
                                                   .keep_newlines = settings_.keep_newlines,
-                                                  .column = recipe_.data.text.value_or("text")},
+                                                  .column = column_of(recipe_)},
                                     .eos = settings_.append_eos,
                                     .wait = true,
                                     .names = {{"column", "data.text"},
@@ -207,7 +223,7 @@ std::unique_ptr<TextBlocks> CausalLm::mix(const TextSource& source, const text::
   std::vector<SampledCorpus> corpora;
   std::vector<token_corpus::WeightedBlocks> parts;
   for (const auto& [path, weight] : source.parts) {
-    const auto corpus = open_corpus(path, tokenizer);
+    const auto corpus = with_label(source.label, [&, &path = path] { return open_corpus(path, tokenizer); });
     parts.push_back({blocks_of(corpus, length), weight});
     corpora.push_back({corpus, 0, parts.back().blocks->size()});
   }
@@ -225,7 +241,8 @@ std::unique_ptr<TextBlocks> CausalLm::tokenize(const TextSource& source, const T
   const auto length = static_cast<int32_t>(max_length(model));
   check_stride(recipe_, length);
   if (source.parts.size() > 1) return mix(source, tokenizer, length);
-  const auto corpus = open_corpus(source.parts.front().path, tokenizer);
+  const auto corpus =
+      with_label(source.label, [&] { return open_corpus(source.parts.front().path, tokenizer); });
   const std::shared_ptr<const Blocks> blocks =
       is_test_ && settings_.stride
           ? std::make_shared<token_corpus::Windows>(corpus, length, static_cast<int32_t>(*settings_.stride))

@@ -13,6 +13,7 @@
 #include "stretto/tasks/model_module.h"
 #include "stretto/tasks/task.h"
 #include "stretto/text/tokenizer.h"
+#include "stretto/trainer/run/monitor.h"
 
 namespace stretto {
 
@@ -166,6 +167,7 @@ class FineTuning : public FineTuningProgram {
 
 template <class Corpus, class Data, class Tuned>
 FitResult FineTuning<Corpus, Data, Tuned>::train(const std::vector<std::shared_ptr<Callback>>& callbacks) {
+  trainer::require_directions(recipe_);
   TrainingFiles files = read_for_training();
   std::optional<Corpus>& validation = files.validation;
   const StartingModel start = starting_model(files.train);

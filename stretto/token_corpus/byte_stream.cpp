@@ -231,4 +231,9 @@ std::unique_ptr<ByteStream> ByteStream::open(const std::filesystem::path& path, 
   return std::make_unique<PlainStream>(path);
 }
 
+void require_text(const std::filesystem::path& path, const std::string& column) {
+  if (first_bytes(path).empty()) throw DataError("{}: there is no text in it", path.string());
+  ByteStream::open(path, column);
+}
+
 }  // namespace stretto::token_corpus

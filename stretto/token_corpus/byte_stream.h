@@ -31,4 +31,7 @@ class ByteStream {
   virtual bool has_rows() const { return false; }
 };
 
+// Throws DataError if the file is empty, or its beginning is not that of a file that ByteStream reads.
+void require_text(const std::filesystem::path& path, const std::string& column = "");
+
 }  // namespace stretto::token_corpus

@@ -139,7 +139,8 @@ bool tokenize(const std::vector<fs::path>& files, const text::Tokenizer& tokeniz
               const fs::path& tokenizer_path, const fs::path& output, const TokenizeOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const Manifest fresh = plan_corpus(files, tokenizer, options);
-  ByteStream::open(files.front(), options.documents.column);  // throws before there is a folder
+  for (const fs::path& file : files)
+    ByteStream::open(file, options.documents.column);  // throws before there is a folder
   const OutputFolder reserved(output, options.wait);
   const Manifest begun = begin_or_resume(fresh, output, options);
   if (!begun.next) {

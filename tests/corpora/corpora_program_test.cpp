@@ -145,8 +145,9 @@ TEST_F(CorporaProgram, AFileThatDoesNotExistIsRefused) {
 }
 
 TEST_F(CorporaProgram, AFileThatIsNotTextLeavesNoFolder) {
-  write("text", std::string("not\0text", 8));
-  const ShellResult result = shell(tokenize("none"));
+  write_text(1000);
+  write("second", std::string("not\0text", 8));
+  const ShellResult result = shell(tokenize("none", path("second")));
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("the file is not text"));
   EXPECT_FALSE(fs::exists(path("none")));

@@ -108,5 +108,20 @@ TEST(Decoders, KeepTheGenerationConfigOfTheModelThatTheyStartFrom) {
   EXPECT_EQ(workspace.read("second/checkpoints/step-00000001/generation_config.json"), options);
 }
 
+TEST(TextOfLanguageModels, MistakesAreNamedBeforeAnythingIsTokenized) {
+  const DecoderWorkspace workspace;
+  workspace.write("empty.txt", "");
+  workspace.write("binary.txt", std::string("the\0film\n", 9));
+  const auto expect = [&](const std::string& settings, const std::string& message) {
+    EXPECT_THAT(workspace.refusal_of("refused", 1, settings), ::testing::HasSubstr(message));
+    EXPECT_FALSE(workspace.has("cache")) << settings;
+  };
+  const std::string empty = workspace.path("empty.txt"), binary = workspace.path("binary.txt");
+  expect("data.train=" + empty, "data.train: " + empty + ": there is no text in it");
+  expect("data.validation=" + binary, "data.validation: " + binary + ": a NUL byte near its beginning");
+  expect("checkpoint.monitor=los evaluate.every=1ep", "checkpoint.monitor: \"los\" is not a built-in metric");
+  expect("checkpoint.save_models=[best_los] evaluate.every=1ep", "checkpoint.save_models: \"los\" is not");
+}
+
 }  // namespace
 }  // namespace stretto

@@ -7,12 +7,21 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/columnar/format.h"
+#include "stretto/token_corpus/byte_stream.h"
 
 namespace stretto::cli {
 
 void write_if_changed(const std::filesystem::path& path, std::string_view content) {
   if (std::filesystem::exists(path) && MappedFile(path).text() == content) return;
   write_file_atomic(path, std::string(content));
+}
+
+static void require_text(const std::filesystem::path& file) {
+  try {
+    token_corpus::require_text(file);
+  } catch (const DataError& error) {
+    throw ConfigError("--train_file {}", error.what());
+  }
 }
 
 void split_lines(const compat::ScriptPlan& plan) {
@@ -36,13 +45,14 @@ void split_lines(const compat::ScriptPlan& plan) {
     throw ConfigError("--train_file {}: rows of {} are not split; pass --validation_file",
                       plan.split_file.string(), name_of(*format));
   }
+  require_text(plan.split_file);
   const auto breaks = std::ranges::count(text, '\n');
   const auto lines = breaks + (!text.empty() && text.back() != '\n');
   const auto first =
       static_cast<int64_t>(std::nearbyint(static_cast<double>(lines) * plan.split_percentage / 100));
   if (first < 1 || first >= lines) {
     throw ConfigError(
-        "{}: {} lines cannot be split into {} % for validation and the rest; pass --validation_file",
+        "--train_file {}: {} lines cannot be split into {} % for validation and the rest; pass --validation_file",
         plan.split_file.string(), lines, plan.split_percentage);
   }
   size_t end = 0;

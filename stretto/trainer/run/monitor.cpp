@@ -4,6 +4,8 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
+#include "stretto/config/model_rule.h"
+#include "stretto/config/recipe.h"
 #include "stretto/metrics/direction.h"
 
 namespace stretto::trainer {
@@ -58,6 +60,20 @@ double Monitor::value(const Metrics& metrics) const {
   }
   throw ConfigError("{}: the evaluation has no metric \"{}\"{}; available: {}", setting_, metric_,
                     did_you_mean(metric_, names), fmt::join(names, ", "));
+}
+
+void require_directions(const Recipe& recipe) {
+  const auto require = [&](const char* setting, const std::string& metric, MetricMode mode) {
+    Monitor(recipe.origins.label(setting), metric, mode);
+  };
+  const CheckpointConfig& checkpoint = recipe.checkpoint;
+  require("checkpoint.monitor", checkpoint.monitor.value_or("loss"), checkpoint.mode);
+  if (const auto& metric = recipe.early_stopping.monitor)
+    require("early_stopping.monitor", *metric, recipe.early_stopping.mode);
+  for (const std::string& text : checkpoint.save_models) {
+    const ModelRule rule = parse_model_rule(text);
+    require("checkpoint.save_models", rule.metric, rule.limits.mode);
+  }
 }
 
 }  // namespace stretto::trainer

@@ -5,6 +5,10 @@
 #include "stretto/config/choices.h"
 #include "stretto/trainer/records/logged_values.h"
 
+namespace stretto {
+struct Recipe;
+}
+
 namespace stretto::trainer {
 
 // A metric of evaluations that a decision depends on, and whether a smaller or a larger value is better.
@@ -36,5 +40,9 @@ class Monitor {
   std::string metric_;
   bool larger_is_better_;
 };
+
+// Throws ConfigError for a metric in the recipe's settings whose better direction neither its name nor its
+// mode tells, before any work is done. The metrics that evaluations have are known only after the first one.
+void require_directions(const Recipe& recipe);
 
 }  // namespace stretto::trainer
