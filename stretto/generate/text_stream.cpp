@@ -48,16 +48,16 @@ std::string TextStream::text(std::span<const int32_t> new_tokens) const {
   return all.substr(0, first_stop(all));
 }
 
-// False only if the last token completes no stop string. The text of the last tokens is that at the end of
-// the whole text, apart from its first token, which decoders may treat specially, if it begins with a
-// character.
+// False only if the last token completes no stop string. The text of the last tokens is the end of the whole
+// text if it begins with a character, apart from its first token, which decoders may treat specially.
 bool TextStream::may_be_stopped(std::span<const int32_t> new_tokens) const {
-  const auto text_of_last = [&](size_t count) { return tokenizer_.decode(new_tokens.last(count)); };
-  size_t changed = 2;  // tokens: the last one may complete a character that begins in others
-  while (changed < new_tokens.size() && !begins_with_character(text_of_last(changed))) changed *= 2;
-  if (changed >= new_tokens.size()) return true;
-  const size_t needed = longest_stop_ + text_of_last(changed + 1).size();
-  for (size_t count = changed + 1 + longest_stop_; count < new_tokens.size(); count *= 2) {
+  size_t count = longest_stop_ + 3;
+  if (count >= new_tokens.size()) return true;
+  const auto text_of_last = [&](size_t tokens) { return tokenizer_.decode(new_tokens.last(tokens)); };
+  // The last token may complete a character that begins up to three bytes before it; the replacement, which
+  // this text then has, is as long. One more token, since it may be treated specially.
+  const size_t needed = longest_stop_ + text_of_last(2).size();
+  for (; count < new_tokens.size(); count *= 2) {
     const std::string text = text_of_last(count);
     const size_t of_first = tokenizer_.decode(new_tokens.last(count).first(1)).size();
     if (begins_with_character(text) && text.size() >= of_first + needed)
