@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace stretto::comm {
@@ -35,10 +36,17 @@ struct NumberedCall {
   bool operator==(const NumberedCall&) const = default;
 };
 
-// "all_gather of 4 float32".
-std::string describe(const CollectiveCall& call);
+// The number by which messages name a rank of a group: its number in the job, whose output a user looks for.
+// `world_ranks`: GroupOptions::world_ranks. A number that is not a rank of the group, which a damaged peer
+// may have written, is returned as it is.
+int world_rank(std::span<const int> world_ranks, int rank);
 
-// The reason why a group fails: `rank` has called something else than rank `own_rank`.
-std::string describe_difference(int rank, const NumberedCall& theirs, int own_rank, const NumberedCall& own);
+// "broadcast of 4 float32 (root 2)", with the number in the job of the root.
+std::string describe(const CollectiveCall& call, std::span<const int> world_ranks);
+
+// The reason why a group fails: `rank` has called something else than rank `own_rank`, both numbered as in
+// the job. `world_ranks`: of the group of the calls.
+std::string describe_difference(int rank, const NumberedCall& theirs, int own_rank, const NumberedCall& own,
+                                std::span<const int> world_ranks);
 
 }  // namespace stretto::comm

@@ -130,7 +130,7 @@ Group::Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw DistributedError("rank {}: the {} group {} of {} could not be made: {}", rank, backend,
+    throw DistributedError("rank {}: the {} group {} of {} could not be made: {}", world_rank(rank), backend,
                            options_.name, counted(size, "rank"), first_line(error.what()));
   }
 }
@@ -144,6 +144,8 @@ Group::~Group() {
     log::warning("group {}: {}", options_.name, first_line(error.what()));
   }
 }
+
+int Group::world_rank(int rank) const { return comm::world_rank(options_.world_ranks, rank); }
 
 Allocator Group::allocator() const {
   return backend_->shared && size_ > 1 ? backend_->shared->allocator() : plain_memory();
@@ -173,8 +175,8 @@ Work Group::start(const Plan& plan, std::vector<Tensor> keep, const Call& call) 
   const uint64_t sequence = plan.collective ? sequence_++ : messages_++;
   const std::string tensor =
       plan.shown.defined() ? fmt::format(" {} {}", describe(plan.shown.sizes()), dtype_name(plan.shown)) : "";
-  std::string what =
-      fmt::format("rank {}: {}{} #{} of group {}", rank_, plan.operation, tensor, sequence, options_.name);
+  std::string what = fmt::format("rank {}: {}{} #{} of group {}", world_rank(rank_), plan.operation, tensor,
+                                 sequence, options_.name);
   for (const Tensor& kept : keep) {
     if (!kept.is_contiguous()) throw ShapeError("{}: tensors must be contiguous", what);
     if (backend_name_ != "nccl" && !kept.device().is_cpu()) {
@@ -214,7 +216,7 @@ Work Group::start(const Plan& plan, std::vector<Tensor> keep, const Call& call) 
 void Group::compare_with_others(const std::string& call, const std::string& detail, uint64_t sequence) {
   const auto key = [&](uint64_t number, int rank) { return fmt::format("calls.{}.{}", number, rank); };
   const auto shown = [&](int rank, const std::string& theirs, const std::string& addition) {
-    return fmt::format("rank {} called {} #{}{}", rank, theirs, sequence, addition);
+    return fmt::format("rank {} called {} #{}{}", world_rank(rank), theirs, sequence, addition);
   };
   c10d::Store& store = *store_->store;
   store.set(key(sequence, rank_), call + "\n" + detail);
@@ -227,7 +229,8 @@ void Group::compare_with_others(const std::string& call, const std::string& deta
       theirs = store.get_to_str(key(sequence, rank));
     } catch (const std::exception& error) {
       throw DistributedError("{}, rank {} has not announced its call #{} of group {}: {}",
-                             shown(rank_, call, ""), rank, sequence, options_.name, first_line(error.what()));
+                             shown(rank_, call, ""), world_rank(rank), sequence, options_.name,
+                             first_line(error.what()));
     }
     const std::string their_call = first_line(theirs.c_str()),
                       their_detail = theirs.substr(std::min(theirs.size(), their_call.size() + 1));
@@ -257,8 +260,8 @@ Work Group::all_reduce(Tensor tensor, ReduceOp op) {
 
 Work Group::reduce(Tensor tensor, int destination, ReduceOp op) {
   require_member("reduce", destination);
-  return start({"reduce", tensor, fmt::format("{}, {}", name_of(op), root(destination))}, {tensor},
-               [&](c10d::Backend& backend) {
+  return start({"reduce", tensor, fmt::format("{}, {}", name_of(op), root(world_rank(destination)))},
+               {tensor}, [&](c10d::Backend& backend) {
                  c10d::ReduceOptions options;
                  options.reduceOp = comm::to_c10d(op);
                  options.rootRank = destination;
@@ -277,7 +280,7 @@ Tensor Group::common_memory(int64_t elements, at::ScalarType dtype) {
 
 Work Group::broadcast(Tensor tensor, int source) {
   require_member("broadcast", source);
-  return start({"broadcast", tensor, root(source)}, {tensor}, [&](c10d::Backend& backend) {
+  return start({"broadcast", tensor, root(world_rank(source))}, {tensor}, [&](c10d::Backend& backend) {
     c10d::BroadcastOptions options;
     options.rootRank = source;
     std::vector<Tensor> tensors = {tensor};
@@ -393,6 +396,8 @@ std::unique_ptr<Group> Group::subgroup(const std::vector<int>& ranks, const std:
   if (position == ranks.end()) return nullptr;
   GroupOptions options = options_;
   options.name = name;
+  options.world_ranks.clear();
+  for (const int rank : ranks) options.world_ranks.push_back(world_rank(rank));
   return std::make_unique<Group>(backend_name_,
                                  std::make_shared<StoreHandle>(StoreHandle{
                                      .store = c10::make_intrusive<c10d::PrefixStore>(prefix, store_->store),

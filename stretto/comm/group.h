@@ -43,6 +43,7 @@ struct GroupOptions {
   // missing rank and the reason.
   std::chrono::milliseconds deadline{600'000};
   std::string name = "world";         // for messages
+  std::vector<int> world_ranks = {};  // the number in the job of each rank; empty: these are all of the job
   std::string address = "127.0.0.1";  // the local address that peers connect to
   std::string secret = "";            // of the job, which peers must know to connect
   bool encrypt = false;               // TCP connections are encrypted (cluster/tls.h); REQUIRES: a secret
@@ -76,6 +77,9 @@ class Group {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
+
+  // The number in the job of a rank of this group: messages name ranks by it. REQUIRES: 0 <= rank < size().
+  int world_rank(int rank) const;
 
   // A nonzero number that identifies the group: equal on all its ranks and different for every other group.
   uint64_t id() const;

@@ -138,8 +138,13 @@ std::string this_host() {
          std::string(name.data(), static_cast<size_t>(std::max<ssize_t>(0, length)));
 }
 
-HostTeam::HostTeam(std::shared_ptr<SharedSegment> own, std::vector<Peer> peers, int me, bool crowded)
-    : own_(std::move(own)), peers_(std::move(peers)), me_(me), crowded_(crowded) {}
+HostTeam::HostTeam(std::shared_ptr<SharedSegment> own, std::vector<Peer> peers, int me, bool crowded,
+                   std::vector<int> world_ranks)
+    : own_(std::move(own)),
+      peers_(std::move(peers)),
+      me_(me),
+      crowded_(crowded),
+      world_ranks_(std::move(world_ranks)) {}
 
 HostTeam::~HostTeam() {
   if (!own_) return;  // moved from
@@ -189,12 +194,13 @@ void HostTeam::report_failure(const std::string& why) {
 
 Hosts exchange_hosts(c10d::Store& store, int rank, int size, const GroupOptions& options, size_t room) {
   const CardExchange cards = {store, rank, size, options.deadline};
+  const auto shown = [&](int of) { return world_rank(options.world_ranks, of); };
   std::string refusal;
   Location here = {.host = options.host, .process = ::getpid(), .cpus = usable_cpus()};
   try {
     if (here.host.empty()) here.host = this_host();
   } catch (const IoError& error) {
-    refusal = fmt::format("rank {}: {}", rank, error.what());
+    refusal = fmt::format("rank {}: {}", shown(rank), error.what());
   }
   const auto locations = cards.exchange("hosts", here);
   Hosts hosts;
@@ -211,7 +217,7 @@ Hosts exchange_hosts(c10d::Store& store, int rank, int size, const GroupOptions&
     memory.token = random_token();
     reinterpret_cast<SharedControl*>(own->data())->token = memory.token;
   } catch (const IoError& error) {
-    memory.refusal = fmt::format("rank {}: {}", rank, error.what());
+    memory.refusal = fmt::format("rank {}: {}", shown(rank), error.what());
   }
   const auto memories = cards.exchange("hosts.memory", memory);
   for (const Memory& other : memories) {
@@ -226,19 +232,20 @@ Hosts exchange_hosts(c10d::Store& store, int rank, int size, const GroupOptions&
       const Location& there = locations[static_cast<size_t>(of)];
       cpus.insert(there.cpus.begin(), there.cpus.end());
       if (of == rank) {
-        peers.push_back({.rank = rank, .process = ::getpid(), .data = own->data(), .size = own->limit()});
+        peers.push_back(
+            {.rank = shown(rank), .process = ::getpid(), .data = own->data(), .size = own->limit()});
       } else {
-        peers.push_back(open_peer(of, there.process, memories[static_cast<size_t>(of)], room, limit));
+        peers.push_back(open_peer(shown(of), there.process, memories[static_cast<size_t>(of)], room, limit));
       }
     }
   } catch (const IoError& error) {
-    refusal = fmt::format("rank {}: {}", rank, error.what());
+    refusal = fmt::format("rank {}: {}", shown(rank), error.what());
   }
   hosts.refusal = first_refusal(cards.exchange("hosts.met", refusal));
   if (!hosts.refusal.empty()) return hosts;
   const auto me = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
   hosts.team = std::make_unique<HostTeam>(std::move(own), std::move(peers), static_cast<int>(me),
-                                          cpus.size() < ranks.size());
+                                          cpus.size() < ranks.size(), options.world_ranks);
   return hosts;
 }
 

@@ -21,7 +21,7 @@ namespace stretto::comm {
 class HostTeam {
  public:
   struct Peer {
-    int rank = 0;  // in the group
+    int rank = 0;  // in the job, for messages
     pid_t process = 0;
     Fd life = Fd();  // readable once the process has ended; none for ranks of this process
     std::unique_ptr<SharedMapping> mapping = nullptr;  // none for this rank itself
@@ -32,7 +32,9 @@ class HostTeam {
     // use.
     bool holds(uint64_t offset, uint64_t bytes) const { return offset <= size && bytes <= size - offset; }
   };
-  HostTeam(std::shared_ptr<SharedSegment> own, std::vector<Peer> peers, int me, bool crowded);
+  // `world_ranks`: GroupOptions::world_ranks.
+  HostTeam(std::shared_ptr<SharedSegment> own, std::vector<Peer> peers, int me, bool crowded,
+           std::vector<int> world_ranks);
 
   // Announces to the others that this rank has left, or that an exception has destroyed its group.
   ~HostTeam();
@@ -41,6 +43,7 @@ class HostTeam {
   int size() const { return static_cast<int>(peers_.size()); }
   int me() const { return me_; }
   const Peer& peer(int position) const { return peers_[static_cast<size_t>(position)]; }
+  const std::vector<int>& world_ranks() const { return world_ranks_; }
   SharedControl& control(int position) const {
     return *reinterpret_cast<SharedControl*>(peer(position).data);
   }
@@ -65,6 +68,7 @@ class HostTeam {
   std::vector<Peer> peers_;
   int me_;
   bool crowded_;
+  std::vector<int> world_ranks_;
   int exceptions_ = std::uncaught_exceptions();  // at construction
 };
 

@@ -122,6 +122,21 @@ TEST(Hosts, AnAllReduceThatAnotherHostAnswersWithAnotherCollectiveIsNamed) {
   }
 }
 
+// Ranks 1 to 4 are ranks 0 to 3 of their group.
+TEST(Hosts, RanksOfAGroupAreNamedByTheirNumbersInTheJob) {
+  const auto naming = names_of_calls({"a", "a", "a", "b", "b"}, [](Group& world) {
+    const auto group = world.subgroup({1, 2, 3, 4}, "some");
+    if (!group) return;
+    const Tensor tensor = at::ones({4});
+    (group->rank() < 2 ? group->all_reduce(tensor) : group->reduce(tensor, 3)).wait();
+  });
+  ASSERT_FALSE(naming.empty());
+  EXPECT_THAT(
+      naming[0],
+      HasSubstr(
+          "rank 1 called all_reduce of 4 float32 (sum) as its collective #0, rank 3 called reduce of 4 float32 (sum, root 4) as #0: "));
+}
+
 TEST(Hosts, RanksOfOneHostThatCallDifferentCollectivesAreNamed) {
   for (const int odd : {0, 1, 3}) {  // rank 1 has no rail, since the other host has one rank
     SCOPED_TRACE(odd);

@@ -1,6 +1,7 @@
 #include "stretto/comm/mesh.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <thread>
 
@@ -13,6 +14,7 @@
 namespace stretto {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -21,7 +23,30 @@ std::vector<int> members(const Mesh& mesh, Axes axes) {
   Group& group = mesh.group(axes);
   Tensor all = at::empty({group.size()}, at::kInt);
   group.all_gather(all, at::full({1}, mesh.world().rank(), at::kInt)).wait();
+  for (int rank = 0; rank < group.size(); ++rank) EXPECT_EQ(group.world_rank(rank), all[rank].item<int>());
   return {all.const_data_ptr<int>(), all.const_data_ptr<int>() + all.numel()};
+}
+
+// Runs `body` on four ranks, whose groups for tp are 0 1 | 2 3, and for data 0 2 | 1 3. Returns the
+// DistributedError of each, or "".
+std::vector<std::string> errors_on_mesh(const std::string& backend,
+                                        const std::function<void(const Mesh&)>& body,
+                                        bool compare_calls = false) {
+  GroupOptions options;
+  options.deadline = std::chrono::hours(1);
+  options.compare_calls = compare_calls;
+  std::vector<std::string> errors(4);
+  const auto run = [&](Group& world) {
+    const Mesh mesh(world, {.dp_replicate = 2, .tp = 2});
+    try {
+      body(mesh);
+    } catch (const DistributedError& error) {
+      errors[static_cast<size_t>(world.rank())] = error.what();
+      throw;
+    }
+  };
+  EXPECT_THROW(comm::run_rank_threads(4, options, run, backend), DistributedError);
+  return errors;
 }
 
 TEST(Mesh, SizesThatDoNotMultiplyToTheWorldAreRefused) {
@@ -179,24 +204,47 @@ TEST(Mesh, RanksAlongAxesExchangeTensors) {
 
 // Rank 2 waits for the failing rank in a sum of a layer, rank 1 in one of gradients, and rank 0 for rank 2.
 TEST(Mesh, ARankThatFailsEndsTheSumsOfAllRanks) {
-  GroupOptions options;
-  options.deadline = std::chrono::hours(1);
-  std::vector<std::string> messages(4);
-  const auto run = [&] {
-    comm::run_rank_threads(4, options, [&](Group& world) {
-      const Mesh mesh(world, {.dp_replicate = 2, .tp = 2});
-      try {
-        if (world.rank() == 3) throw ConfigError("the first mistake");
-        mesh.group(world.rank() == 2 ? Axes(Axis::tp) : Axes::data).all_reduce(at::ones({8})).wait();
-      } catch (const DistributedError& error) {
-        messages[static_cast<size_t>(world.rank())] = error.what();
-        throw;
-      }
+  for (const char* backend : {"shm", "tcp"}) {
+    const auto errors = errors_on_mesh(backend, [](const Mesh& mesh) {
+      const int rank = mesh.world().rank();
+      if (rank == 3) throw ConfigError("the first mistake");
+      mesh.group(rank == 2 ? Axes(Axis::tp) : Axes::data).all_reduce(at::ones({8})).wait();
     });
-  };
-  EXPECT_THROW(run(), DistributedError);
-  for (const int rank : {0, 1, 2})
-    EXPECT_THAT(messages[static_cast<size_t>(rank)], HasSubstr("has failed; see its output")) << rank;
+    const auto failed = [&](int rank, const char* group, int peer) {
+      return AllOf(
+          HasSubstr(fmt::format("rank {}: all_reduce [8] float32 #0 of group {} failed: rank {} ", rank,
+                                group, peer)),
+          HasSubstr(std::string(backend) == "shm" ? "has failed; see its output" : "closed the connection"));
+    };
+    EXPECT_THAT(errors[0], failed(0, "dp_replicate", 2));
+    EXPECT_THAT(errors[1], failed(1, "dp_replicate", 3));
+    EXPECT_THAT(errors[2], failed(2, "tp", 3));
+  }
+}
+
+// Ranks 1 and 3 are ranks 0 and 1 of their group.
+TEST(Mesh, RanksThatCallDifferentCollectivesAreNamedByTheirNumbersInTheJob) {
+  for (const char* backend : {"shm", "tcp"}) {
+    const auto errors = errors_on_mesh(backend, [](const Mesh& mesh) {
+      Group& group = mesh.group(Axes::data);
+      const Tensor tensor = at::ones({8});
+      (group.rank() == 0 ? group.all_reduce(tensor) : group.broadcast(tensor, 0)).wait();
+    });
+    EXPECT_THAT(errors[3], AllOf(HasSubstr("rank 3: broadcast [8] float32 #0 of group dp_replicate"),
+                                 HasSubstr("rank 3 called broadcast of 8 float32 (root 1)"),
+                                 HasSubstr("rank 1 called all_reduce of 8 float32 (sum)")));
+  }
+  const auto compared = errors_on_mesh(
+      "shm",
+      [](const Mesh& mesh) {
+        Group& group = mesh.group(Axes::data);
+        group.broadcast(at::ones({8}), group.rank()).wait();
+      },
+      /*compare_calls=*/true);
+  EXPECT_THAT(
+      compared[3],
+      HasSubstr(
+          "rank 1 called broadcast [8] float32 #0 root 1, rank 3 called broadcast [8] float32 #0 root 3, in group dp_replicate: "));
 }
 
 TEST(Group, HasADevice) {

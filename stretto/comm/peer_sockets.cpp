@@ -172,8 +172,11 @@ std::string key_of_address(int rank) { return fmt::format("tcp.address.{}", rank
 }  // namespace
 
 PeerSockets::PeerSockets(c10d::Store& store, int rank, int size, const GroupOptions& options,
-                         std::vector<int> shown)
-    : rank_(rank), shown_(std::move(shown)), peers_(static_cast<size_t>(size)) {
+                         std::vector<int> members)
+    : rank_(rank),
+      members_(std::move(members)),
+      world_ranks_(options.world_ranks),
+      peers_(static_cast<size_t>(size)) {
   if (size == 1) return;
   const Clock::time_point deadline = Clock::now() + options.deadline;
   Fd listener;
@@ -188,8 +191,9 @@ PeerSockets::PeerSockets(c10d::Store& store, int rank, int size, const GroupOpti
   const std::string key = group_key(store, rank, options.secret);
   for (int peer = 0; peer < rank; ++peer) {
     const std::vector<uint8_t> address = store.get(key_of_address(peer));
-    const auto where = cluster::parse_endpoint(std::string(address.begin(), address.end()),
-                                               fmt::format("the address of rank {} in the store", peer));
+    const auto where =
+        cluster::parse_endpoint(std::string(address.begin(), address.end()),
+                                fmt::format("the address of rank {} in the store", shown_rank(peer)));
     connect_to(peer, where, key, options, deadline);
   }
   accept_from_higher_ranks(listener, key, options, deadline);
@@ -238,7 +242,8 @@ void PeerSockets::accept_from_higher_ranks(const Fd& listener, const std::string
         continue;
       }
       const int peer = incoming.introduction.from;
-      cluster::send_all(incoming.socket, {fmt::format("rank {}", peer), 0}, incoming.answer, deadline);
+      cluster::send_all(incoming.socket, {fmt::format("rank {}", shown_rank(peer)), 0}, incoming.answer,
+                        deadline);
       socket(peer, static_cast<Channel>(incoming.introduction.channel)) = std::move(incoming.socket);
       --missing;
     }

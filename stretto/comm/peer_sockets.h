@@ -8,6 +8,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "stretto/cluster/socket.h"
+#include "stretto/comm/collective_call.h"
 #include "stretto/comm/group.h"
 
 namespace stretto::comm {
@@ -33,10 +34,10 @@ class PeerSockets {
   enum class Channel : int32_t { collectives, messages };
 
   // Connects to the other ranks, whose addresses it finds in the store. Collective. Throws DistributedError,
-  // naming the ranks that did not connect before options.deadline. `shown`: the number of each rank in
-  // messages, by default the rank itself.
+  // naming the ranks that did not connect before options.deadline. `members`: the rank in the group of each,
+  // by default all ranks of the group.
   PeerSockets(c10d::Store& store, int rank, int size, const GroupOptions& options,
-              std::vector<int> shown = {});
+              std::vector<int> members = {});
 
   ~PeerSockets();
   PeerSockets(const PeerSockets&) = delete;
@@ -44,7 +45,9 @@ class PeerSockets {
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(peers_.size()); }
-  int shown_rank(int rank) const { return shown_.empty() ? rank : shown_.at(static_cast<size_t>(rank)); }
+  // The number in the job of a rank, for messages.
+  int shown_rank(int rank) const { return world_rank(world_ranks_, world_rank(members_, rank)); }
+  const std::vector<int>& world_ranks() const { return world_ranks_; }  // GroupOptions::world_ranks
 
   // Non-blocking. REQUIRES: peer != rank().
   int fd(int peer, Channel channel) const { return socket(peer, channel).get(); }
@@ -71,7 +74,7 @@ class PeerSockets {
   bool is_missing(const PeerIntroduction& they) const;
 
   int rank_;
-  std::vector<int> shown_;
+  std::vector<int> members_, world_ranks_;
   std::vector<Peer> peers_;
 };
 

@@ -145,7 +145,8 @@ std::string SharedCollectives::network_call_of(int position) const {
   const uint64_t calls = theirs.calls.load(std::memory_order_acquire);
   if (running_.empty() || calls <= running_.front().numbered_call().number) return "";
   return describe_difference(team_->peer(position).rank, {theirs.call, calls - 1},
-                             team_->peer(team_->me()).rank, running_.front().numbered_call());
+                             team_->peer(team_->me()).rank, running_.front().numbered_call(),
+                             team_->world_ranks());
 }
 
 // Moves everything that can be moved without waiting; returns whether there was anything.
@@ -256,7 +257,8 @@ void SharedCollectives::read_entries(SharedTask& task) {
     }
     fail(fmt::format(
         "rank {} called {}, rank {} called {}: all ranks must make the same calls in the same order",
-        team_->peer(position).rank, describe(theirs), team_->peer(team_->me()).rank, describe(task.call())));
+        team_->peer(position).rank, describe(theirs, team_->world_ranks()), team_->peer(team_->me()).rank,
+        describe(task.call(), team_->world_ranks())));
   }
 }
 

@@ -66,10 +66,13 @@ SharedMemory::SharedMemory(std::unique_ptr<HostTeam> team, std::chrono::millisec
                            c10::intrusive_ptr<Tcp> network)
     : c10d::Backend(network->getRank(), network->getSize()), network_(std::move(network)) {
   if (rail.backend) {
-    const auto look = [rail = rail.backend, own_rank = getRank()](const NumberedCall& own) {
+    const auto look = [rail = rail.backend, own_rank = team->peer(team->me()).rank,
+                       world_ranks = team->world_ranks()](const NumberedCall& own) {
       const auto other = rail->collectives().call_of_previous_rank();
-      if (other && other->call.number <= own.number)
-        throw DistributedError("{}", describe_difference(other->rank, other->call, own_rank, own));
+      if (other && other->call.number <= own.number) {
+        throw DistributedError("{}",
+                               describe_difference(other->rank, other->call, own_rank, own, world_ranks));
+      }
     };
     network_->collectives().set_look(look);
   }
@@ -139,7 +142,8 @@ Tensor SharedMemory::common(int64_t elements, at::ScalarType dtype) {
   if (begin < SharedCollectives::room || begin % c10::elementSize(dtype) != 0 ||
       !team.peer(0).holds(begin, bytes)) {
     exchange_->collectives.fail(
-        "rank 0 shows common memory outside of its segment: its control block is damaged");
+        fmt::format("rank {} shows common memory outside of its segment: its control block is damaged",
+                    team.peer(0).rank));
   }
   return at::from_blob(
       team.peer(0).data + begin, {elements}, [keep = exchange_](void*) {}, at::TensorOptions(dtype));
@@ -226,9 +230,10 @@ CpuTransport make_cpu_transport(const c10::intrusive_ptr<c10d::Store>& store, in
     return {shared, shared, on_this_host(size)};
   }
   const auto connect = [&](const c10::intrusive_ptr<c10d::Store>& rendezvous, int own, int ranks,
-                           std::vector<int> shown) {
+                           std::vector<int> members) {
     return c10::make_intrusive<Tcp>(
-        std::make_shared<PeerSockets>(*rendezvous, own, ranks, options, std::move(shown)), options.deadline);
+        std::make_shared<PeerSockets>(*rendezvous, own, ranks, options, std::move(members)),
+        options.deadline);
   };
   const auto network = connect(store, rank, size, {});
   if (!hosts.refusal.empty()) {

@@ -43,6 +43,7 @@ class SocketCollectives::Ring {
     streams.program = program_;
     streams.transfer = numbered_;
     streams.own_rank = sockets_.shown_rank(me());
+    streams.world_ranks = sockets_.world_ranks();
     if (of_.look_) streams.look = [this] { of_.look_(program_); };
     transfer(streams, deadline_, of_.abort_.fd());
   }

@@ -39,7 +39,7 @@ class SocketCollectives {
   // The collective that the previous rank has begun here, if it waits for this rank's part in it; nullopt
   // while a call of this rank is running. Thread-safe.
   struct PeerCall {
-    int rank;
+    int rank;  // in the job
     NumberedCall call;
   };
   std::optional<PeerCall> call_of_previous_rank();

@@ -35,8 +35,12 @@ struct SocketMessages::Transfer {
 
 class SocketMessages::MessageWork : public c10d::Work {
  public:
-  MessageWork(TransferPtr transfer, std::chrono::milliseconds deadline)
-      : transfer_(std::move(transfer)), done_(transfer_->done.get_future()), deadline_(deadline) {}
+  // `shown_peer`: the number in the job of transfer->peer.
+  MessageWork(TransferPtr transfer, int shown_peer, std::chrono::milliseconds deadline)
+      : transfer_(std::move(transfer)),
+        shown_peer_(shown_peer),
+        done_(transfer_->done.get_future()),
+        deadline_(deadline) {}
   bool isCompleted() override { return done_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
   bool wait(std::chrono::milliseconds) override {
     using cluster::PauseWatch;
@@ -47,7 +51,7 @@ class SocketMessages::MessageWork : public c10d::Work {
            std::future_status::timeout) {
       until += pauses.look();
       if (Clock::now() < until) continue;
-      throw DistributedError("rank {} has {} until the deadline", transfer_->peer,
+      throw DistributedError("rank {} has {} until the deadline", shown_peer_,
                              transfer_->sends ? "not taken the message" : "sent no such message");
     }
     done_.get();
@@ -56,6 +60,7 @@ class SocketMessages::MessageWork : public c10d::Work {
 
  private:
   const TransferPtr transfer_;
+  const int shown_peer_;
   const std::shared_future<void> done_;
   const std::chrono::milliseconds deadline_;
 };
@@ -104,8 +109,8 @@ SocketMessages::Frame SocketMessages::frame_of(const Tensor& tensor, int tag) {
 }
 
 SocketMessages::WorkPtr SocketMessages::start(TransferPtr transfer) {
-  auto result = c10::make_intrusive<MessageWork>(transfer, deadline_);
   const int rank = transfer->peer;
+  auto result = c10::make_intrusive<MessageWork>(transfer, sockets_->shown_rank(rank), deadline_);
   if (rank == sockets_->rank()) throw DistributedError("a rank cannot send to itself");
   const std::lock_guard lock(mutex_);
   Peer& peer = peers_.at(static_cast<size_t>(rank));
@@ -177,7 +182,7 @@ void SocketMessages::end_transfers(Peer& peer, const std::string& why) {
 }
 
 void SocketMessages::fail(int rank, Peer& peer, const std::string& why) {
-  end_transfers(peer, fmt::format("rank {} {}", rank, why));
+  end_transfers(peer, fmt::format("rank {} {}", sockets_->shown_rank(rank), why));
   sockets_->close(rank, channel);
   changed_.notify_all();
 }

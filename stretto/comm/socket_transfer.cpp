@@ -157,7 +157,8 @@ class Streams {
     if (same_program && peer_header_.transfer == own_header_.transfer) return;
     const NumberedCall& theirs = same_program ? peer_header_.transfer : peer_header_.program;
     const NumberedCall& own = same_program ? own_header_.transfer : own_header_.program;
-    throw DistributedError("{}", describe_difference(what_.from.rank, theirs, what_.own_rank, own));
+    throw DistributedError(
+        "{}", describe_difference(what_.from.rank, theirs, what_.own_rank, own, what_.world_ranks));
   }
 
   bool receive_in_place() {

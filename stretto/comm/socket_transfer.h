@@ -3,6 +3,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <c10/core/ScalarType.h>
@@ -27,7 +28,7 @@ struct Incoming {
 
 // A peer rank and the socket to it; fd -1: none.
 struct Neighbour {
-  int rank = -1;
+  int rank = -1;  // in the job, for messages
   int fd = -1;
 };
 
@@ -51,7 +52,9 @@ struct SocketTransfer {
   NumberedCall program = {};   // the collective that the program has called
   NumberedCall transfer = {};  // the part of it that moves these bytes, in these connections
 
-  int own_rank = 0;  // for messages
+  // For messages: this rank's number in the job, and GroupOptions::world_ranks of the group of `program`.
+  int own_rank = 0;
+  std::span<const int> world_ranks = {};
   // Called several times per second while nothing moves, unless empty; an exception ends the transfer.
   std::function<void()> look = {};
 };

@@ -55,7 +55,9 @@ std::optional<DivergentRank> first_divergent_rank(Group& group, uint64_t checksu
   std::map<std::string, size_t> first;  // rank by part
   for (size_t rank = 0; rank < all.size(); ++rank) {
     const size_t reference = first.try_emplace(all[rank].substr(0, all[rank].find(' ')), rank).first->second;
-    if (all[rank] != all[reference]) return DivergentRank{rank, reference};
+    if (all[rank] == all[reference]) continue;
+    return DivergentRank{group.world_rank(static_cast<int>(rank)),
+                         group.world_rank(static_cast<int>(reference))};
   }
   return std::nullopt;
 }

@@ -17,10 +17,11 @@ void broadcast_tensors(Group& group, const NamedTensorList& tensors, int source 
 // Hash of a tensor's bytes.
 uint64_t checksum(const Tensor& tensor);
 
-// The first rank whose checksum differs from that of the first rank with the same `part`; nullopt if there is
-// none. `part`: the part of the values that this rank holds, if ranks hold different ones. Collective.
+// The first rank of the group whose checksum differs from that of the first rank with the same `part`;
+// nullopt if there is none. `part`: the part of the values that this rank holds, if ranks hold different
+// ones. Collective.
 struct DivergentRank {
-  size_t rank, reference;
+  int rank, reference;  // in the job
 };
 std::optional<DivergentRank> first_divergent_rank(Group& group, uint64_t checksum, int part = 0);
 
