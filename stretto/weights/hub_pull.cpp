@@ -70,10 +70,11 @@ HttpReply send(const HttpRequest& request, const std::string& name) {
   throw HttpError("{}: {} replied with status {}; try again later", name, endpoint(), status);
 }
 
-// A relative path that stays within its folder.
+// A relative path of a file that stays within its folder, with one slash per folder, as link() counts them.
 bool is_inside(const std::string& file) {
   const std::filesystem::path path(file);
-  return !file.empty() && path.is_relative() && file.size() < 1000 && file.find('\0') == std::string::npos &&
+  return path.has_filename() && path.is_relative() && file.size() < 1000 &&
+         file.find('\0') == std::string::npos && file.find("//") == std::string::npos &&
          std::ranges::none_of(path, [](const auto& part) { return part == ".." || part == "."; });
 }
 

@@ -198,7 +198,7 @@ class Pull(unittest.TestCase):
         self.assertEqual(self.blobs(), [])
         self.hub.corrupt = False
         self.run_stretto("pull", "tiny/bert")
-        for name in "../../escaped.json", "/tmp/escaped.json", "a/../../b.json":
+        for name in "../../escaped.json", "/tmp/escaped.json", "a/../../b.json", "a//b.json", "a/":
             self.hub.extra = {"siblings": [{"rfilename": name, "size": 2, "blobId": "0" * 40}]}
             self.assertIn("is not understood", self.run_stretto("pull", "tiny/bert", expect=2))
         for extra in {"sha": "../x"}, {"sha": 1}, {"siblings": 3}, {"siblings": [{"rfilename": "a.json", "size": -1, "blobId": "0" * 40}]}:
