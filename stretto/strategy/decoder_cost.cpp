@@ -50,10 +50,9 @@ double step_operations(const DecoderSizes& sizes, const DecoderBatch& batch) {
 
 int64_t activation_bytes(const DecoderSizes& sizes, const DecoderBatch& batch, const DecoderJob& job) {
   const int64_t width = activation_width(job.precision), tokens = batch.tokens();
-  // Inputs and results of the two norms; queries, keys, values and the result of attention; the two maps of
-  // the MLP.
+  // Inputs of the two norms; queries, keys, values and the result of attention; the two maps of the MLP.
   const int64_t rows = largest_part(sizes.width, job.divides_rows ? job.tp : 1),
-                layer = 4 * rows + largest_part(2 * sizes.query_width + 2 * sizes.inner, job.tp) +
+                layer = 2 * rows + largest_part(2 * sizes.query_width + 2 * sizes.inner, job.tp) +
                         largest_part(2 * sizes.key_width, key_parts(sizes, job));
   const int64_t layers = layers_of_stage(sizes, job);
   // A layer that is computed again keeps its input; its other activations exist for one layer at a time.

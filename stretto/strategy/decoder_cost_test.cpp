@@ -91,13 +91,13 @@ TEST(DecoderCost, ActivationsShrinkWithRanksAndRecomputation) {
   const double kept = static_cast<double>(activation_bytes(sizes, batch(1), whole)),
                parts = static_cast<double>(activation_bytes(sizes, batch(1), divided)),
                inputs = static_cast<double>(activation_bytes(sizes, again, whole));
-  const double layer = 2.0 * 4096 * (8 * 4096 + 2 * 11008);  // bytes of a layer
+  const double layer = 2.0 * 4096 * (6 * 4096 + 2 * 11008);  // bytes of a layer
   EXPECT_NEAR(kept, 32 * layer, 0.1 * kept);
   EXPECT_LT(parts, 0.5 * kept) << "norms are whole on each rank";
   DecoderJob rows = divided;
   rows.divides_rows = true;
   EXPECT_EQ(activation_bytes(sizes, batch(1), divided) - activation_bytes(sizes, batch(1), rows),
-            int64_t{32} * 4 * (4096 - 512) * 4096 * 2);
+            int64_t{32} * 2 * (4096 - 512) * 4096 * 2);
   EXPECT_NEAR(kept - inputs, 31 * layer - 32 * 2.0 * 4096 * 4096, 1);
   // Ranks beyond the heads of keys and values have copies of them.
   DecoderSizes grouped = sizes;
