@@ -80,7 +80,7 @@ void ManualOptimization::add_gradients(const Loss& loss, const std::string& call
   run_backward(loss, training_.deterministic ? parallel::Reduce::never : parallel::Reduce::later, call);
 }
 
-// Begins messages about a call, the arguments included.
+// The beginning of messages about a call.
 std::string ManualOptimization::place_of(const std::string& call) const {
   return fmt::format("step {}: {}", batches_done_ + 1, call);
 }
