@@ -4,9 +4,12 @@
 #include <utility>
 
 #include "stretto/base/error.h"
+#include "stretto/config/recipe.h"
+#include "stretto/parallel/engine.h"
 #include "stretto/parallel/fixed_order.h"
 #include "stretto/parallel/loss_scale.h"
 #include "stretto/tensor/autocast.h"
+#include "stretto/trainer/run/optimizer_set.h"
 #include "stretto/trainer/run/turns.h"
 
 namespace stretto {
