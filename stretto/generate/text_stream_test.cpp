@@ -96,9 +96,11 @@ TEST(TextStream, StopStringsAreFoundInTheLastTokens) {
       token = static_cast<int32_t>(random() % static_cast<uint64_t>(tokenizer.vocab_size()));
     const std::string decoded = tokenizer.decode(std::span(tokens).subspan(1));
     const auto words = split(decoded, ' ');
-    for (size_t i = 0; i < words.size(); i += words.size() / 10 + 1)
-      if (!words[i].empty() && words[i].find("\xEF\xBF\xBD") == std::string_view::npos)
-        EXPECT_TRUE(stops_like_the_whole_text(tokenizer, tokens, std::string(words[i]))) << words[i];
+    for (size_t i = 0; i < words.size(); i += words.size() / 10 + 1) {
+      const std::string word(words[i]);
+      if (word.empty() || word.find("\xEF\xBF\xBD") != std::string::npos) continue;
+      EXPECT_TRUE(stops_like_the_whole_text(tokenizer, tokens, word)) << word;
+    }
     EXPECT_FALSE(
         TextStream(tokenizer, std::span(ids).first(1), {"line 1"}).is_stopped(std::span(ids).subspan(1)))
         << "more than the last tokens is decoded";
