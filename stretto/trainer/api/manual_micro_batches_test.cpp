@@ -69,10 +69,26 @@ struct StepsEarlyOnly : TwoLines {
   }
 };
 
+// The second optimizer would get the gradients of the last micro-batch alone.
+struct StepsLateOnly : TwoLines {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    ManualOptimization& manual = context.manual();
+    const Tensor sum = net->first->forward(batch.at("x")).sum();
+    manual.step("first", {sum, batch.count});
+    if (manual.updates()) manual.step("second", {net->second->weight.sum(), batch.count});
+    return {sum.detach(), batch.count};
+  }
+};
+
 TEST_F(ManualTest, EveryMicroBatchStepsTheSameOptimizers) {
   recipe_.training.batch_size = 2;
   EXPECT_THAT([&] { fit<StepsEarlyOnly>(); },
-              ThrowsMessage<Error>(HasSubstr("stepped \"first\" in an earlier micro-batch")));
+              ThrowsMessage<Error>(
+                  HasSubstr("in the first micro-batch of the batch, this call was step(\"first\")")));
+  EXPECT_THAT(
+      [&] { fit<StepsLateOnly>(); },
+      ThrowsMessage<Error>(HasSubstr("step(\"second\"): in the first micro-batch of the batch, this call was "
+                                     "not made")));
 }
 
 // The discriminator is stepped twice, and its second loss depends on the first step.

@@ -130,7 +130,7 @@ double ManualOptimization::step(const std::string& optimizer, const Loss& last) 
 double ManualOptimization::run_step(size_t optimizer, const Loss* loss) {
   const std::string call = place_of_step(optimizer);
   const bool in_turns = pass_.turns != nullptr;
-  if (in_turns) require_same_call(optimizer);
+  require_same_call(optimizer);
   if (pass_.last) {
     restore(optimizer);
     try {
@@ -157,7 +157,7 @@ double ManualOptimization::run_step(size_t optimizer, const Loss* loss) {
   return last_norm_;
 }
 
-// With turns, a step needs the gradients of all micro-batches.
+// A step needs the gradients of all micro-batches.
 void ManualOptimization::require_same_call(size_t optimizer) {
   const size_t call = pass_.calls++;
   if (pass_.first) return calls_.push_back(optimizer);
@@ -285,7 +285,7 @@ void ManualOptimization::end() {
         "{} called backward after its last step of an optimizer; call step() with the optimizer that these gradients are for",
         place);
   }
-  if (pass_.turns != nullptr && pass_.calls < calls_.size()) {
+  if (pass_.calls < calls_.size()) {
     throw ConfigError(
         "{} stepped \"{}\" in the first micro-batch of the batch, but not in a later one; step the same optimizers in every micro-batch",
         place, optimizers_.part(calls_[pass_.calls]).name);
@@ -294,12 +294,6 @@ void ManualOptimization::end() {
   if (steps_ == 0) {
     throw ConfigError("{} stepped no optimizer; call context.manual().step(\"{}\")", place,
                       optimizers_.part(0).name);
-  }
-  for (size_t i = 0; i < kept_.size(); ++i) {
-    if (!kept_[i]) continue;
-    throw ConfigError(
-        "{} stepped \"{}\" in an earlier micro-batch of the batch, but not in the last one, in which parameters are updated; step it in every micro-batch",
-        place, optimizers_.part(i).name);
   }
   ++batches_done_;
   engine_.average_weights(batches_done_);

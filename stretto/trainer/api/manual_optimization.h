@@ -121,7 +121,7 @@ class ManualOptimization {
   std::vector<std::optional<Totals>> kept_;  // of each optimizer, in earlier micro-batches of this batch
   int64_t backwards_ = 0;                    // since the last step
   int64_t steps_ = 0;                        // of this batch, by any optimizer
-  std::vector<size_t> calls_;                // with turns: the optimizers that the first micro-batch stepped
+  std::vector<size_t> calls_;                // the optimizers that the first micro-batch stepped
   double last_norm_ = 0;                     // of the last update
   bool overflowed_ = false;                  // gradients of a step of this batch, in fp16
   std::optional<double> norm_;               // gradient norm of the batch's first update
