@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace stretto {
@@ -17,8 +18,11 @@ struct Region {
   bool operator==(const Region&) const = default;
 };
 
-// The number of elements of a tensor of this shape. Throws DataError for a negative size or if the product
-// overflows.
+// The number of elements of a tensor of this shape; nullopt for a negative size, or if the number or a stride
+// overflows, as strides of an empty tensor may.
+std::optional<int64_t> checked_elements(const std::vector<int64_t>& shape);
+
+// The same. Throws DataError instead of nullopt.
 int64_t count_elements(const std::vector<int64_t>& shape);
 
 // The region of a whole tensor. Throws like count_elements.

@@ -61,6 +61,11 @@ TEST(Safetensors, BadFilesAreNamed) {
               HasSubstr("tensor w has shape [3] of F32, which does not match its 8 bytes"));
   EXPECT_THAT(error_of(file_with_header(R"({"w":{"dtype":"F32","shape":[-1],"data_offsets":[0,8]}})", 8)),
               HasSubstr("tensor w: -1 is not a size or an offset"));
+  // Torch cannot compute the strides of such an empty tensor.
+  EXPECT_THAT(
+      error_of(file_with_header(
+          R"({"w":{"dtype":"U8","shape":[0,9223372036854775807,3],"data_offsets":[8,8]}})", 8)),
+      HasSubstr("tensor w has shape [0, 9223372036854775807, 3] of U8, which does not match its 0 bytes"));
   for (const char* offset : {"1e300", "8.0", "-8", "18446744073709551608", "\"8\""}) {
     const std::string header =
         fmt::format(R"({{"w":{{"dtype":"F32","shape":[2],"data_offsets":[0,{}]}}}})", offset);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "stretto/base/error.h"
+#include "stretto/base/region.h"
 #include "stretto/base/utf8.h"
 
 namespace stretto::weights {
@@ -194,10 +195,11 @@ class Machine {
 
   // All elements must be inside the storage, and not more than it has.
   void check_within_storage(const PickledTensor& tensor) const {
-    int64_t last = tensor.offset, count = 1;
-    bool overflows = false;
+    const auto elements = checked_elements(tensor.shape);
+    const int64_t count = elements.value_or(0);
+    int64_t last = tensor.offset;
+    bool overflows = !elements;
     for (size_t i = 0; i < tensor.shape.size(); ++i) {
-      overflows |= __builtin_mul_overflow(count, tensor.shape[i], &count);
       int64_t step = 0;
       overflows |=
           __builtin_mul_overflow(std::max<int64_t>(0, tensor.shape[i] - 1), tensor.strides[i], &step);

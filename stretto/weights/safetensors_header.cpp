@@ -7,6 +7,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/json.h"
+#include "stretto/base/region.h"
 #include "stretto/checkpoint_format/manifest.h"
 
 namespace stretto::weights {
@@ -31,10 +32,9 @@ void check_entry(const std::string& name, const SafetensorsEntry& entry, int64_t
   }
   const auto element = bytes_of(entry.dtype);
   if (!element) throw DataError("{}: tensor {} has the unknown type \"{}\"", file, name, entry.dtype);
-  int64_t bytes = *element;
-  bool fits = true;
-  for (const int64_t extent : entry.shape) fits = fits && !__builtin_mul_overflow(bytes, extent, &bytes);
-  if (!fits || bytes != entry.end - entry.begin) {
+  const auto elements = checked_elements(entry.shape);
+  int64_t bytes = 0;
+  if (!elements || __builtin_mul_overflow(*elements, *element, &bytes) || bytes != entry.end - entry.begin) {
     throw DataError("{}: tensor {} has shape [{}] of {}, which does not match its {} bytes", file, name,
                     fmt::join(entry.shape, ", "), entry.dtype, entry.end - entry.begin);
   }
