@@ -118,6 +118,7 @@ TEST(TextOfLanguageModels, MistakesAreNamedBeforeAnythingIsTokenized) {
   };
   const std::string empty = workspace.path("empty.txt"), binary = workspace.path("binary.txt");
   expect("data.train=" + empty, "data.train: " + empty + ": there is no text in it");
+  expect("data.validation=" + empty, "data.validation: " + empty + ": there is no text in it");
   expect("data.validation=" + binary, "data.validation: " + binary + ": a NUL byte near its beginning");
   expect("checkpoint.monitor=los evaluate.every=1ep", "checkpoint.monitor: \"los\" is not a built-in metric");
   expect("checkpoint.save_models=[best_los] evaluate.every=1ep", "checkpoint.save_models: \"los\" is not");
