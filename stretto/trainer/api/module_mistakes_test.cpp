@@ -40,6 +40,21 @@ TEST_F(ModuleTest, LossesThatDoNotRequireGradAreRefused) {
   message(Wrong<6>(), "the weight is -1");
 }
 
+template <bool own>
+struct Throws : Regression {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    if (context.step == 2 && own) throw std::runtime_error("no such word");
+    if (context.step == 2) at::zeros({2, 3}).mm(at::zeros({2, 3}));
+    return Regression::training_step(batch, context);
+  }
+};
+
+TEST_F(ModuleTest, ExceptionsOfAStepNameIt) {
+  EXPECT_THAT([&] { fit<Throws<true>>(2); }, ThrowsMessage<Error>("training_step of step 3: no such word"));
+  EXPECT_THAT([&] { fit<Throws<false>>(1); },
+              ThrowsMessage<c10::Error>(HasSubstr("(in training_step of step 3)")));
+}
+
 struct Modelless : Module {
   Loss training_step(const Batch&, StepContext&) override { return {}; }
 };

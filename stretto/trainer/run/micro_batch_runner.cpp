@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <stdexcept>
+#include <system_error>
 
 #include "stretto/base/clock.h"
 #include "stretto/base/error.h"
@@ -67,14 +69,22 @@ const char* name_of(EvaluationStep step) {
   return step == EvaluationStep::test ? "test_step" : "validation_step";
 }
 
-// Calls a part of a step. Errors of libtorch in it name it.
+// Calls a part of a step. Errors of libtorch and of the module's own code name it; those of the system have
+// messages of their own.
 template <class Call>
 auto in_step(const char* part, const PassInfo& info, const Call& call) {
+  const auto place = [&] { return fmt::format("{} of step {}", part, info.step + 1); };
   try {
     return call();
   } catch (c10::Error& error) {
-    error.add_context(fmt::format("in {} of step {}", part, info.step + 1));
+    error.add_context("in " + place());
     throw;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::system_error&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    throw Error("{}: {}", place(), error.what());
   }
 }
 
