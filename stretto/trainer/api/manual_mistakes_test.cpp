@@ -67,6 +67,13 @@ struct Diverges : GanTask {
     return {};
   }
 };
+struct DivergesOnOneRank : GanTask {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    const double factor = context.data_parallel().rank() == 1 ? NAN : 1;
+    context.manual().step("generator", {net->generator->weight.sum() * factor, batch.count});
+    return {at::zeros({}), batch.count};
+  }
+};
 struct AutomaticAsksForManual : Line {
   Loss training_step(const Batch& batch, StepContext& context) override {
     context.manual();
@@ -131,6 +138,12 @@ struct StepsInOrderOfRanks : GanTask {
 TEST_F(ManualTest, RanksThatStepDifferentOptimizersAreRefused) {
   EXPECT_THAT([&] { fit<StepsInOrderOfRanks>(2); },
               ThrowsMessage<ConfigError>(HasSubstr("another rank steps another optimizer here")));
+}
+
+TEST_F(ManualTest, TheRankWhoseLossIsNotFiniteIsNamed) {
+  EXPECT_THAT([&] { fit<DivergesOnOneRank>(3); },
+              ThrowsMessage<Error>(
+                  HasSubstr("step 1: step(\"generator\"): the loss is not finite on rank 1, first")));
 }
 
 TEST_F(ManualTest, SettingsThatDoNotApplyAreRefusedAtTheStart) {

@@ -65,8 +65,12 @@ void require_loss(const Loss& loss, const std::string& subject) {
 }
 
 ManualOptimization::ManualOptimization(const Recipe& recipe, parallel::Engine& engine,
-                                       trainer::OptimizerSet& optimizers, int64_t total_steps)
-    : training_(recipe.training), engine_(engine), optimizers_(optimizers), kept_(optimizers.size()) {
+                                       trainer::OptimizerSet& optimizers, int64_t total_steps, int rank)
+    : training_(recipe.training),
+      engine_(engine),
+      optimizers_(optimizers),
+      rank_(rank),
+      kept_(optimizers.size()) {
   check_settings(recipe);
   std::vector<std::string> names;
   for (const parallel::NamedParameter& parameter : engine.facts().tensors.trainable)
@@ -193,46 +197,62 @@ void ManualOptimization::restore(size_t optimizer) {
   totals_.counts[0] += kept->counts[0];
 }
 
+// Of the losses since the last step, over all ranks.
+struct ManualOptimization::Sums {
+  double loss = 0, count = 0;
+  std::string nonfinite_ranks = {};  // " on rank 1": where the loss is not finite; or ""
+};
+
 // REQUIRES: the gradients are being reduced.
-double ManualOptimization::finish_step(size_t index) {
-  const std::string call = place_of_step(index);
-  const bool is_fp16 = training_.precision == Precision::fp16;
-  const auto number = static_cast<double>(index);
+ManualOptimization::Sums ManualOptimization::sum_totals(size_t optimizer) {
+  const std::string call = place_of_step(optimizer);
+  const auto number = static_cast<double>(optimizer);
+  const double wrong = std::isfinite(totals_.loss) ? 0 : 1;
   std::vector<double> totals = totals_.counts;
-  totals.insert(totals.end(), {totals_.loss, 1, number, number * number});
+  totals.insert(totals.end(), {totals_.loss, wrong, wrong * rank_, 1, number, number * number});
   engine_.finish(totals);
+  totals_ = Totals(pass_.parts);
+  backwards_ = 0;
   const auto take = [&] {
     const double total = totals.back();
     totals.pop_back();
     return total;
   };
-  const double squares = take(), sum = take(), ranks = take(), loss_sum = take();
+  const double squares = take(), sum = take(), ranks = take();
   if (ranks * squares != sum * sum) {  // of equal numbers alone
     throw ConfigError(
         "{}: another rank steps another optimizer here; all ranks must step the same ones in the same order",
         call);
   }
-  const double count = parallel::sum_in_fixed_order(std::move(totals));
-  totals_ = Totals(pass_.parts);
-  backwards_ = 0;
-  if (count <= 0)
+  const double wrong_rank = take(), wrong_ranks = take();
+  Sums sums = {.loss = take()};
+  sums.count = parallel::sum_in_fixed_order(std::move(totals));
+  if (sums.count <= 0)
     throw DataError(
         "{}: the losses of the global batch count {} samples; give backward() or step() their number", call,
-        count);
+        sums.count);
+  if (ranks > 1 && wrong_ranks == 1) sums.nonfinite_ranks = fmt::format(" on rank {}", wrong_rank);
+  if (ranks > 1 && wrong_ranks > 1) sums.nonfinite_ranks = fmt::format(" on {} ranks", wrong_ranks);
+  return sums;
+}
+
+double ManualOptimization::finish_step(size_t index) {
+  const Sums sums = sum_totals(index);
+  const bool is_fp16 = training_.precision == Precision::fp16;
   optimizers_.select(index);
   parallel::GradientView gradients = engine_.gradients();
   const auto& parameters = engine_.facts().tensors.trainable;
   gradients.clear([&](size_t parameter) { return !optimizers_.selected_has(parameters[parameter].name); });
   double norm = gradients.norm();
   const bool overflows = is_fp16 && !std::isfinite(norm);
-  if (!std::isfinite(loss_sum) || (!std::isfinite(norm) && !overflows)) {
+  if (!std::isfinite(sums.loss) || (!std::isfinite(norm) && !overflows)) {
     const std::string parameter = gradients.first_nonfinite();
-    throw Error("{}: the {} is not finite{}; lower the learning rate of \"{}\", or inspect the batch", call,
-                std::isfinite(loss_sum) ? "gradient" : "loss",
+    throw Error("{}: the {} is not finite{}{}; lower the learning rate of \"{}\", or inspect the batch",
+                place_of_step(index), std::isfinite(sums.loss) ? "gradient" : "loss", sums.nonfinite_ranks,
                 parameter.empty() ? "" : ", first in the gradient of " + parameter,
                 optimizers_.part(index).name);
   }
-  const double divisor = count * pass_.loss_factor, before = norm / divisor;
+  const double divisor = sums.count * pass_.loss_factor, before = norm / divisor;
   ++steps_;
   if (!norm_) norm_ = before;
   if (overflows) {

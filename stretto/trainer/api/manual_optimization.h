@@ -42,9 +42,9 @@ struct TrainingConfig;
 class ManualOptimization {
  public:
   // Throws ConfigError for settings with which manual optimization cannot be combined. `optimizers` is that
-  // of `engine`.
+  // of `engine`; `rank`, the number of this rank in the job, is for messages.
   ManualOptimization(const Recipe& recipe, parallel::Engine& engine, trainer::OptimizerSet& optimizers,
-                     int64_t total_steps);
+                     int64_t total_steps, int rank);
 
   // Adds the gradients of a loss, given as a sum and a count, to those since the last step. The gradients of
   // all optimizers' parameters are computed; a step uses those of its own parameters and then zeroes all.
@@ -106,6 +106,8 @@ class ManualOptimization {
   void require_same_call(size_t optimizer);
   void keep(size_t optimizer);
   void restore(size_t optimizer);
+  struct Sums;
+  Sums sum_totals(size_t optimizer);
   double finish_step(size_t optimizer);
   void add_state(State& state) const;
   void resume(const State& state);
@@ -116,6 +118,7 @@ class ManualOptimization {
   const TrainingConfig& training_;
   parallel::Engine& engine_;
   trainer::OptimizerSet& optimizers_;
+  int rank_;
   Pass pass_;
   Totals totals_;                            // since the last step
   std::vector<std::optional<Totals>> kept_;  // of each optimizer, in earlier micro-batches of this batch
