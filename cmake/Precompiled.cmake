@@ -24,7 +24,7 @@ stretto_precompiled_header(stretto_pch)
 if(STRETTO_TESTS)
   stretto_precompiled_header(stretto_test_pch HEADERS ${test_headers} LIBS GTest::gmock FLAGS ${STRETTO_TEST_FLAGS})
 endif()
-if(EXISTS ${STRETTO_TORCH_ROOT}/lib/libtorch_cpu.so)
+if(STRETTO_LINKS)
   stretto_precompiled_header(stretto_torch_pch HEADERS <ATen/ATen.h> <torch/csrc/autograd/custom_function.h> LIBS stretto_torch)
   if(STRETTO_TESTS)
     stretto_precompiled_header(stretto_torch_test_pch HEADERS <ATen/ATen.h> <torch/nn/module.h> ${test_headers}

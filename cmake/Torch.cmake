@@ -25,6 +25,11 @@ if(NOT STRETTO_TORCH_INCLUDE)
 endif()
 get_filename_component(STRETTO_TORCH_ROOT ${STRETTO_TORCH_INCLUDE}/.. ABSOLUTE)
 set(torch_lib ${STRETTO_TORCH_ROOT}/lib)
+# Without libraries, only headers, sources can be compiled but no program linked (make check-torch-2.11).
+set(STRETTO_LINKS OFF)
+if(EXISTS ${torch_lib}/libtorch_cpu.so)
+  set(STRETTO_LINKS ON)
+endif()
 
 file(READ ${STRETTO_TORCH_INCLUDE}/torch/headeronly/version.h torch_version_text)
 set(STRETTO_TORCH_VERSION "")
