@@ -165,8 +165,10 @@ TEST_F(BadInput, MonitorThatIsNotDefined) {
                          ": 0 of its 2 texts have the label 0"));
 }
 
-TEST_F(BadInput, OutputThatCannotBeWritten) {
-  expect_refusal(failure, "output=" + path("recipe.yaml/run"), HasSubstr(path("recipe.yaml/run")));
+TEST_F(BadInput, OutputThatCannotBeCreated) {
+  expect_refusal(
+      usage, "output=/proc/run",
+      has_all("cannot create the folder /proc/run: No such file or directory", "choose another output"));
 }
 
 // ---- files and folders
