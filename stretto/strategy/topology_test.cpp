@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "stretto/base/error.h"
+#include "stretto/strategy/sharding.h"
 
 namespace stretto {
 namespace {
