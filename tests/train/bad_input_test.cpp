@@ -18,8 +18,7 @@ using ::testing::MatchesRegex;
 using ::testing::Not;
 
 constexpr int usage = 2;         // exit codes: an invalid recipe,
-constexpr int broken_input = 2;  // invalid input, which a restart would not change,
-constexpr int failure = 1;       // and a failure that a restart may resolve
+constexpr int broken_input = 2;  // and invalid input, which a restart would not change
 
 class BadInput : public ::testing::Test {
  protected:
