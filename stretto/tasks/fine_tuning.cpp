@@ -14,6 +14,7 @@
 #include "stretto/trainer/records/summary.h"
 #include "stretto/trainer/run/evaluate.h"
 #include "stretto/trainer/run/matmul_libraries.h"
+#include "stretto/trainer/run/monitor.h"
 #include "stretto/trainer/run/same_inputs.h"
 
 namespace stretto {
@@ -44,6 +45,8 @@ void check_fit(const Recipe& recipe, const text::Tokenizer& tokenizer, const Tex
 }
 
 }  // namespace
+
+void FineTuningProgram::require_directions() const { trainer::require_directions(recipe_); }
 
 std::vector<std::string> FineTuningProgram::labels_of_trained_model() const {
   const auto labels = trained_labels(models_, head(), trained_model());

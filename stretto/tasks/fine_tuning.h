@@ -13,7 +13,6 @@
 #include "stretto/tasks/model_module.h"
 #include "stretto/tasks/task.h"
 #include "stretto/text/tokenizer.h"
-#include "stretto/trainer/run/monitor.h"
 
 namespace stretto {
 
@@ -53,6 +52,8 @@ class FineTuningProgram : public Task {
         models_(context.models),
         names_(std::move(names)) {}
 
+  // Throws ConfigError for a metric whose better direction nothing tells (trainer/run/monitor.h).
+  void require_directions() const;
   bool is_first() const { return mesh_.world().rank() == 0; }
   const std::string& head() const { return task_kind(recipe_).head; }
   std::filesystem::path trained_model() const { return recipe_.output / "model"; }
@@ -167,7 +168,7 @@ class FineTuning : public FineTuningProgram {
 
 template <class Corpus, class Data, class Tuned>
 FitResult FineTuning<Corpus, Data, Tuned>::train(const std::vector<std::shared_ptr<Callback>>& callbacks) {
-  trainer::require_directions(recipe_);
+  require_directions();
   TrainingFiles files = read_for_training();
   std::optional<Corpus>& validation = files.validation;
   const StartingModel start = starting_model(files.train);
