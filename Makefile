@@ -133,7 +133,7 @@ check-torch-2.11:  ## compile (not link) everything against the oldest supported
 	@$(SETUP) torch-2.11
 	@STRETTO_TORCH="$(DEPS)/torch-2.11.0/torch" cmake --preset dev -B build/torch-2.11 >/dev/null
 	@ninja -C build/torch-2.11 -t targets all | sed -n 's/^\(.*\.o\): CXX_COMPILER.*/\1/p' | \
-	  xargs cmake --build build/torch-2.11 --target
+	  xargs ninja -k 0 -C build/torch-2.11
 	@echo "everything compiles against torch 2.11"
 
 check-cuda:  ## compile (not link, not run) the CUDA parts against the headers of CUDA and of the CUDA build of torch
