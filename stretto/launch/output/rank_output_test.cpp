@@ -108,7 +108,7 @@ TEST_F(Launch, AMessageThatRanksShareIsShownOnce) {
 TEST_F(Launch, AnUnwritableLogFolderIsReported) {
   LaunchOptions options = shell("true", 1);
   options.log_folder = "/dev/null/logs";
-  EXPECT_EQ(launch(options), 1);
+  EXPECT_EQ(launch(options), 2);
   EXPECT_THAT(text("err"), has_all("/dev/null/logs", "Not a directory"));
 }
 
