@@ -67,7 +67,7 @@ TEST_F(Refused, WithTheOptionsOfSeveralHosts) {
 TEST_F(Refused, AfterItsDataWereRead) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     const ShellResult result =
-        shell(command(2, "checkpoint.monitor=acuracy data.cache=" + workspace_.path("runs/new/cache")));
+        shell(command(2, "parameters.freeze=[nothing] data.cache=" + workspace_.path("runs/new/cache")));
     EXPECT_EQ(result.exit_code, 2) << result.err;
     std::vector<std::string> left;
     for (const auto& entry : std::filesystem::directory_iterator(workspace_.path("runs/new")))
