@@ -79,7 +79,7 @@ struct NormParameters {
 Tensor norm(const Tensor& x, const NormParameters& norm, const Context& context = {});
 
 // linears() of norm(x): the beginning of each half of a pre-norm transformer block. x [T, C]. The normalised
-// rows are computed again in the backward pass, which takes less time than memory that keeps them is worth.
+// rows are not kept: the backward pass computes them again.
 std::vector<Tensor> norm_linears(const Tensor& x, const NormParameters& norm, const std::vector<Affine>& maps,
                                  const Context& context = {});
 

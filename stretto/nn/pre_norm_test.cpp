@@ -1,5 +1,9 @@
+#include <cstring>
+#include <memory>
+
 #include <gtest/gtest.h>
 
+#include <c10/core/CPUAllocator.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "stretto/nn/functional.h"
@@ -103,6 +107,48 @@ TEST(Norm, EqualsLayerNormAndRmsNorm) {
   });
   expect_close(rms[0], rms[1]);
   EXPECT_TRUE(at::allclose(rms[0].back(), at::rms_norm(x, {6}, weight, 1e-3)));
+}
+
+// Counts the bytes of tensors on the CPU that are made in its lifetime and still exist.
+class CountedMemory : public c10::Allocator {
+ public:
+  CountedMemory() { c10::SetCPUAllocator(this, priority); }
+  ~CountedMemory() override { c10::SetCPUAllocator(before_, priority); }
+  CountedMemory(const CountedMemory&) = delete;
+  CountedMemory& operator=(const CountedMemory&) = delete;
+
+  c10::DataPtr allocate(size_t bytes) override {
+    auto* const block = new Block{before_->allocate(bytes), bytes, this};
+    bytes_ += bytes;
+    return {block->memory.get(), block, &release, at::kCPU};
+  }
+  void copy_data(void* to, const void* from, size_t bytes) const override { std::memcpy(to, from, bytes); }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  static constexpr uint8_t priority = 200;
+  struct Block {
+    c10::DataPtr memory;
+    size_t bytes;
+    CountedMemory* of;
+  };
+  static void release(void* context) {
+    const std::unique_ptr<Block> block(static_cast<Block*>(context));
+    block->of->bytes_ -= block->bytes;
+  }
+  c10::Allocator* const before_ = c10::GetCPUAllocator();
+  size_t bytes_ = 0;
+};
+
+TEST(Norm, IsNotKeptForBackwardBeforeLinearMaps) {
+  const Tensor x = leaf_of({4096, 64}), weight = leaf_of({64}), map = leaf_of({1, 64});
+  CountedMemory memory;
+  const Tensor kept = linears(norm(x, {weight, {}, 1e-3}), {{map, {}}})[0];
+  EXPECT_GE(memory.bytes(), x.nbytes());
+  const size_t before = memory.bytes();
+  const Tensor y = norm_linears(x, {weight, {}, 1e-3}, {{map, {}}})[0];
+  EXPECT_LT(memory.bytes() - before, x.nbytes() / 8);
+  EXPECT_TRUE(at::equal(y, kept));
 }
 
 // The gradient of a transposed weight is added to its buffer, which has the transposed layout.

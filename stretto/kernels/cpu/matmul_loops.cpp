@@ -290,7 +290,7 @@ STRETTO_AVX512 void multiply_block(const MatrixProduct& product, int64_t row, in
   }
 }
 
-// The units of k of each pass but the last, which has as many or a few less.
+// The units of k of each pass; the last one may have a few fewer.
 int64_t units_per_pass(const MatrixProduct& product) {
   const bool rounds_sums = product.bf16_out;  // all of k at once, so that they are rounded once
   const int64_t most = product.a_by_columns && !rounds_sums ? most_packed_units : most_units;

@@ -197,7 +197,7 @@ void ManualOptimization::restore(size_t optimizer) {
   totals_.counts[0] += kept->counts[0];
 }
 
-// Of the losses since the last step, over all ranks.
+// The sums of the losses since the last step, over all ranks.
 struct ManualOptimization::Sums {
   double loss = 0, count = 0;
   std::string nonfinite_ranks = {};  // " on rank 1": where the loss is not finite; or ""
