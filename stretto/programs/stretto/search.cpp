@@ -1,13 +1,8 @@
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <memory>
 
-#include <nlohmann/json.hpp>
-
 #include "stretto/base/error.h"
-#include "stretto/base/files.h"
-#include "stretto/base/json.h"
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/cluster/managers.h"
@@ -16,18 +11,14 @@
 #include "stretto/programs/arguments/launch_recipe.h"
 #include "stretto/programs/stretto/child_process.h"
 #include "stretto/programs/stretto/rank_program.h"
+#include "stretto/programs/stretto/search_folder.h"
+#include "stretto/programs/stretto/search_results.h"
 #include "stretto/programs/stretto/search_space.h"
 #include "stretto/programs/stretto/search_trials.h"
-#include "stretto/programs/stretto/table.h"
 #include "stretto/programs/stretto/verbs.h"
-#include "stretto/report/axis.h"
-#include "stretto/report/page.h"
-#include "stretto/report/search_section.h"
 
 namespace stretto::cli {
 namespace {
-
-constexpr int64_t no_limit = std::numeric_limits<int64_t>::max();
 
 struct SearchArguments {
   arguments::RecipeArguments recipe;
@@ -63,36 +54,23 @@ bool sets_itself(std::string_view name) {
          name == "evaluate.first_by";
 }
 
-// How messages name a member of a search's identity in search.json.
-std::string argument_of(const std::string& member) {
-  static const std::map<std::string, std::string> arguments = {
-      {"recipe", "the recipe"},        {"settings", "the list of settings"},
-      {"trials", "--trials"},          {"halve_after", "--halve-after"},
-      {"seed", "--search-seed"},       {"parameters", "--param"},
-      {"metric", "checkpoint.monitor"}};
-  return arguments.at(member);
-}
-
-// "a.yaml", "4", "optimizer.lr=1, output=x"; "none" for an empty list and what is not set.
-std::string argument_text(const nlohmann::json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_null() || value == 0 || value.empty()) return "none";
-  if (!value.is_array()) return value.dump();
-  std::vector<std::string> texts;
-  for (const nlohmann::json& item : value) texts.push_back(argument_text(item));
-  return fmt::format("{}", fmt::join(texts, ", "));
-}
-
 // Runs the trials of a search, each in a separate process like `stretto train`. All decisions follow from the
 // folders of the trials, so the same command continues an interrupted search.
 class Search {
  public:
-  explicit Search(const SearchArguments& arguments) : arguments_(arguments) {
+  explicit Search(const SearchArguments& arguments)
+      : arguments_(arguments), folder_(arguments.output, arguments.trials) {
     check_settings();
     for (const std::string& text : arguments.parameters) add_parameter(text);
-    check_folder();
+    folder_.check();
     for (int64_t trial = 1; trial <= arguments.trials; ++trial) check_trial(trial);
-    claim_folder();
+    folder_.claim({{"recipe", arguments.recipe.recipe.string()},
+                   {"settings", arguments.recipe.overrides},
+                   {"trials", arguments.trials},
+                   {"halve_after", arguments.halve_after},
+                   {"seed", arguments.seed},
+                   {"parameters", arguments.parameters},
+                   {"metric", metric_.name}});
   }
 
   // Returns the exit code.
@@ -104,18 +82,11 @@ class Search {
       trials = better_half(trials, scores_of(trials, until), metric_.larger_is_better);
     }
     if (!all_reach(trials, no_limit)) return code_;
-    report();
+    report_search(folder_, rank_trials(folder_, parameters_, arguments_.seed, metric_));
     return 0;
   }
 
  private:
-  std::string name_of(int64_t trial) const {
-    const size_t digits = std::max<size_t>(2, std::to_string(arguments_.trials).size());
-    return fmt::format("trial-{:0{}}", trial, digits);
-  }
-  std::filesystem::path folder_of(int64_t trial) const { return arguments_.output / name_of(trial); }
-  std::filesystem::path file() const { return arguments_.output / "search.json"; }
-
   // "optimizer.lr=0.000213"
   std::vector<std::string> settings_of(int64_t trial) const {
     std::vector<std::string> settings;
@@ -127,7 +98,7 @@ class Search {
   arguments::RecipeArguments arguments_of(int64_t trial, int64_t steps) const {
     arguments::RecipeArguments arguments = arguments_.recipe;
     for (const std::string& setting : settings_of(trial)) arguments.overrides.push_back(setting);
-    arguments.overrides.push_back("output=" + folder_of(trial).string());
+    arguments.overrides.push_back("output=" + folder_.of(trial).string());
     arguments.overrides.emplace_back("resume=auto");
     if (steps != no_limit) {
       arguments.overrides.push_back(fmt::format("training.steps_this_run={}", steps));
@@ -148,7 +119,7 @@ class Search {
       for (size_t i = 0; i < parameters_.size(); ++i) {
         const std::string drawn = "--set " + settings_of(trial)[i];
         if (message.starts_with(drawn))
-          throw ConfigError("--param {}: in {}{}", arguments_.parameters[i], name_of(trial),
+          throw ConfigError("--param {}: in {}{}", arguments_.parameters[i], folder_.name_of(trial),
                             message.substr(drawn.size()));
       }
       throw;
@@ -179,21 +150,6 @@ class Search {
     parameters_.push_back(std::move(parameter));
   }
 
-  // Throws ConfigError for a path that is no folder for a search.
-  void check_folder() const {
-    const std::filesystem::path& folder = arguments_.output;
-    std::error_code failed;
-    if (std::filesystem::exists(file(), failed)) return;
-    const auto refuse = [&](const char* what) {
-      throw ConfigError("--output {}: it {}; expected the folder of a search, or one that does not exist yet",
-                        folder.string(), what);
-    };
-    if (report::is_run(folder)) refuse("holds a run");
-    if (std::filesystem::exists(folder / "config.json", failed)) refuse("is a model folder");
-    if (std::filesystem::exists(folder, failed) && !std::filesystem::is_directory(folder, failed))
-      refuse("is a file");
-  }
-
   void check_recipe(const Recipe& recipe) const {
     if (recipe.training.fast_dev_run) {
       throw ConfigError("{}: a search compares whole runs; remove it",
@@ -215,48 +171,12 @@ class Search {
     }
   }
 
-  // Throws ConfigError if the folder is that of a search with other arguments.
-  void claim_folder() {
-    nlohmann::json identity = {{"recipe", arguments_.recipe.recipe.string()},
-                               {"settings", arguments_.recipe.overrides},
-                               {"trials", arguments_.trials},
-                               {"halve_after", arguments_.halve_after},
-                               {"seed", arguments_.seed},
-                               {"parameters", arguments_.parameters},
-                               {"metric", metric_.name}};
-    if (std::filesystem::exists(file())) {
-      state_ = read_json(file());
-      for (const auto& [name, value] : identity.items()) {
-        if (state_["search"].contains(name) && state_["search"][name] == value) continue;
-        throw ConfigError(
-            "{} belongs to a search with other arguments: {} was {}, now {}; repeat them to continue it, or choose another folder with --output",
-            arguments_.output.string(), argument_of(name),
-            argument_text(state_["search"].value(name, nlohmann::json())), argument_text(value));
-      }
-      return;
-    }
-    make_folders(arguments_.output);
-    state_ = {{"search", std::move(identity)}, {"failed", nlohmann::json::object()}};
-    write_file_atomic(file(), state_.dump(2) + "\n");
-  }
-
-  // Leaves the folder to a search with other arguments if no trial has begun.
-  void release_folder() const {
-    for (int64_t trial = 1; trial <= arguments_.trials; ++trial)
-      if (report::is_run(folder_of(trial))) return;
-    std::filesystem::remove(file());
-    std::error_code not_empty;
-    std::filesystem::remove(arguments_.output, not_empty);
-  }
-
-  bool has_failed(int64_t trial) const { return state_["failed"].contains(name_of(trial)); }
-
   // Trains the trials until each has taken `until` steps, or all of its steps. Returns false if the search
   // must stop, with code_.
   bool all_reach(const std::vector<int64_t>& trials, int64_t until) {
     for (const int64_t trial : trials) {
-      const TrialState state = read_trial(folder_of(trial), metric_, until);
-      if (state.finished || state.steps >= until || has_failed(trial)) continue;
+      const TrialState state = read_trial(folder_.of(trial), metric_, until);
+      if (state.finished || state.steps >= until || folder_.has_failed(trial)) continue;
       if (!train(trial, until == no_limit ? no_limit : until - state.steps)) return false;
     }
     return true;
@@ -264,7 +184,7 @@ class Search {
 
   // Returns false if the search must stop.
   bool train(int64_t trial, int64_t steps) {
-    log::info("search     {} of {}: {}{}", name_of(trial), arguments_.trials,
+    log::info("search     {} of {}: {}{}", folder_.name_of(trial), arguments_.trials,
               fmt::join(settings_of(trial), " "), steps == no_limit ? "" : ", " + counted(steps, "step"));
     const ChildEnd end = run_in_child([&] {
       const arguments::RecipeArguments arguments = arguments_of(trial, steps);
@@ -282,91 +202,33 @@ class Search {
     }
     if (end.exit_code == exit_refused) {
       code_ = exit_refused;
-      release_folder();
+      folder_.release();
       return false;
     }
     if (end.exit_code == 0) return true;
-    log::warning("{} has failed with exit code {}; the search continues without it", name_of(trial),
+    log::warning("{} has failed with exit code {}; the search continues without it", folder_.name_of(trial),
                  end.exit_code);
-    state_["failed"][name_of(trial)] = end.exit_code;
-    write_file_atomic(file(), state_.dump(2) + "\n");
+    folder_.add_failure(trial, end.exit_code);
     return true;
   }
 
   std::vector<std::optional<double>> scores_of(const std::vector<int64_t>& trials, int64_t until) const {
     std::vector<std::optional<double>> scores;
     for (const int64_t trial : trials) {
-      scores.push_back(has_failed(trial) ? std::nullopt : read_trial(folder_of(trial), metric_, until).best);
-      if (scores.back() || has_failed(trial)) continue;
+      scores.push_back(folder_.has_failed(trial) ? std::nullopt
+                                                 : read_trial(folder_.of(trial), metric_, until).best);
+      if (scores.back() || folder_.has_failed(trial)) continue;
       throw ConfigError(
           "--halve-after {}: {} was not evaluated in its first {}; set it to at least the steps between evaluations (evaluate.every)",
-          arguments_.halve_after, name_of(trial), counted(until, "step"));
+          arguments_.halve_after, folder_.name_of(trial), counted(until, "step"));
     }
     return scores;
   }
 
-  // All trials, the best first.
-  std::vector<report::SearchedTrial> ranking() const {
-    std::vector<report::SearchedTrial> trials;
-    for (int64_t trial = 1; trial <= arguments_.trials; ++trial) {
-      const TrialState state = read_trial(folder_of(trial), metric_, no_limit);
-      report::SearchedTrial& row = trials.emplace_back();
-      row.name = name_of(trial);
-      for (const SearchParameter& parameter : parameters_)
-        row.values.push_back(parameter.draw(arguments_.seed, trial));
-      if (!has_failed(trial)) row.score = state.best;
-      row.state = has_failed(trial) ? "failed"
-                  : state.finished  ? "finished"
-                                    : "stopped after " + counted(state.steps, "step");
-    }
-    std::ranges::stable_sort(trials, [&](const auto& a, const auto& b) {
-      if (!a.score || !b.score) return a.score.has_value() && !b.score.has_value();
-      return metric_.larger_is_better ? *a.score > *b.score : *a.score < *b.score;
-    });
-    return trials;
-  }
-
-  // Prints the table of the trials, and writes it to search.json and report.html.
-  void report() {
-    report::SearchResults results{.metric = metric_.name, .parameters = {}, .trials = ranking()};
-    for (const SearchParameter& parameter : parameters_) {
-      results.parameters.push_back({.name = parameter.name,
-                                    .is_number = parameter.kind != SearchParameter::Kind::choice,
-                                    .is_log = parameter.kind == SearchParameter::Kind::log});
-    }
-    std::vector<Cells> rows = {{"trial"}};
-    for (const SearchParameter& parameter : parameters_) rows[0].push_back(parameter.name);
-    rows[0].insert(rows[0].end(), {metric_.name, "state"});
-    std::vector<report::RunData> runs;
-    nlohmann::json table = nlohmann::json::array();
-    for (const report::SearchedTrial& trial : results.trials) {
-      Cells& row = rows.emplace_back(Cells{trial.name});
-      row.insert(row.end(), trial.values.begin(), trial.values.end());
-      row.insert(row.end(), {trial.score ? report::value_text(*trial.score) : "", trial.state});
-      nlohmann::json settings = nlohmann::json::object();
-      for (size_t i = 0; i < parameters_.size(); ++i) settings[parameters_[i].name] = trial.values[i];
-      table.push_back({{"trial", trial.name},
-                       {"settings", settings},
-                       {metric_.name, trial.score ? nlohmann::json(*trial.score) : nlohmann::json()},
-                       {"state", trial.state}});
-      const auto folder = arguments_.output / trial.name;
-      if (report::is_run(folder)) runs.push_back(report::read_run(folder));
-    }
-    state_["trials"] = table;
-    write_file_atomic(file(), state_.dump(2) + "\n");
-    cli::print_table(rows, /*numbers_right=*/true);
-    if (!results.trials[0].score)
-      throw ConfigError("all trials have failed; the messages above give the reasons");
-    const auto page = arguments_.output / "report.html";
-    write_file_atomic(page, report::html_page(runs, STRETTO_VERSION, report::search_section(results)));
-    fmt::print("best model: {}\nreport: {}\n",
-               (arguments_.output / results.trials[0].name / "model").string(), page.string());
-  }
-
   const SearchArguments& arguments_;
+  SearchFolder folder_;
   std::vector<SearchParameter> parameters_;
   SearchMetric metric_;
-  nlohmann::json state_;  // search.json
   int code_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@ struct SearchMetric {
   bool larger_is_better = false;
 };
 
+constexpr int64_t no_limit = std::numeric_limits<int64_t>::max();  // of steps
+
 // The state of a trial, read from its output folder.
 struct TrialState {
   bool finished = false;
@@ -22,8 +25,8 @@ struct TrialState {
   std::optional<double> best = {};
 };
 
-// `until`: the last step that counts. Throws ConfigError, DataError and IoError for an unreadable folder. A
-// folder that does not exist is that of a trial that has not begun.
+// `until`: the last step that counts, or no_limit. Throws ConfigError, DataError and IoError for an
+// unreadable folder. A folder that does not exist is that of a trial that has not begun.
 TrialState read_trial(const std::filesystem::path& folder, const SearchMetric& metric, int64_t until);
 
 // Returns the better half of `trials` by their scores, rounded up, in their order (successive halving:
