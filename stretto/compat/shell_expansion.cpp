@@ -3,50 +3,14 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
-#include <optional>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
-#include "stretto/base/error.h"
 #include "stretto/base/strings.h"
-#include "stretto/compat/shell_arithmetic.h"
+#include "stretto/compat/shell_names.h"
 #include "stretto/compat/shell_statements.h"
 
 namespace stretto::compat {
-namespace {
-
-bool is_of_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
-size_t name_size(std::string_view text) {
-  size_t size = 0;
-  while (size < text.size() && is_of_name(text[size])) ++size;
-  return size > 0 && std::isdigit(static_cast<unsigned char>(text[0])) == 0 ? size : 0;
-}
-
-std::string short_text(std::string_view text) {
-  constexpr size_t most = 40;
-  return text.size() <= most ? std::string(text) : std::string(text.substr(0, most)) + "...";
-}
-
-// The names of variables in the inside of $((...)), in order.
-std::vector<std::string> names_in(std::string_view inside) {
-  std::vector<std::string> names;
-  for (size_t at = 0; at < inside.size();) {
-    size_t size = 0;
-    while (at + size < inside.size() && is_of_name(inside[at + size])) ++size;
-    const std::string name(inside.substr(at, size));
-    if (name_size(name) > 0 && std::ranges::find(names, name) == names.end()) names.push_back(name);
-    at += std::max<size_t>(1, size);
-  }
-  return names;
-}
-
-bool has_pattern(std::string_view word) {
-  return !word.starts_with('"') && !word.starts_with('\'') &&
-         word.find_first_of("*?[") != std::string_view::npos && word.find('$') == std::string_view::npos;
-}
-
-}  // namespace
 
 size_t assigned_name(std::string_view word) {
   const size_t size = name_size(word);
@@ -190,10 +154,15 @@ std::vector<ShellWord> ShellVariables::expand(const std::string& word) {
 }
 
 ShellWord ShellVariables::expand_whole(std::string_view text) {
+  const auto whole = whole_text(text, /*is_quoted=*/false);
+  return whole ? ShellWord{*whole, unknown_in(*whole)} : ShellWord{};
+}
+
+std::optional<std::string> ShellVariables::whole_text(std::string_view text, bool is_quoted) {
   Fields fields(/*splits=*/false);
-  expand_part(text, /*is_quoted=*/false, fields);
-  const auto all = fields.all();
-  return all.empty() ? ShellWord{} : ShellWord{all.front(), unknown_in(all.front())};
+  expand_part(text, is_quoted, fields);
+  const auto words = fields.all();
+  return words.empty() ? std::nullopt : std::optional(words.front());
 }
 
 void ShellVariables::expand_part(std::string_view text, bool is_quoted, Fields& fields) {
@@ -232,223 +201,6 @@ void ShellVariables::expand_part(std::string_view text, bool is_quoted, Fields& 
     }
     at = end;
   }
-}
-
-// Returns what "$NAME", "${...}", "$(...)", "$((...))" or "`...`" stands for.
-ShellVariables::Value ShellVariables::substitution(std::string_view text) {
-  if (text.starts_with('`')) return output_of(text.substr(1, text.size() - 2));
-  if (text.starts_with("$((") && text.ends_with("))")) return arithmetic(text.substr(3, text.size() - 5));
-  if (text.starts_with("$(")) return output_of(text.substr(2, text.size() - 3));
-  if (text.starts_with("${")) return braces(text.substr(2, text.size() - 3));
-  if (text.size() == 1) return {{"$"}};
-  const std::string name(text.substr(1));
-  if (name_size(name) > 0) {
-    Value value = look_up(name);
-    if (value.items.size() > 1) value.items.resize(1);
-    return value;
-  }
-  return {{mark(fmt::format("line {}: {} is known when the script runs", line_, text))}};
-}
-
-// "; A is 8, B is 2 (line 3: C is 4, D is 2)"; "": there are no variables in it.
-std::string ShellVariables::values_of(std::string_view inside) const {
-  std::string texts;
-  for (const std::string& name : names_in(inside)) {
-    const std::string value = look_up(name).text();
-    const bool is_known = unknown_in(value).empty();
-    texts += fmt::format("{}{} is {}", texts.empty() ? "; " : ", ", name,
-                         value.empty() ? "not set"
-                         : is_known    ? short_text(value)
-                                       : "not known");
-    if (const auto origin = origins_.find(name); origin != origins_.end()) texts += origin->second;
-  }
-  return texts;
-}
-
-ShellVariables::Value ShellVariables::arithmetic(std::string_view inside) {
-  for (const std::string& name : names_in(inside)) {  // bash reads another text as the name of a variable
-    const std::string value(trim(look_up(name).text()));
-    if (!value.empty() && name_size(value) == value.size() && !look_up(value).is_set())
-      throw ConfigError("$(({})): {} is \"{}\"; expected a whole number", inside, name, short_text(value));
-  }
-  Fields fields(/*splits=*/false);
-  expand_part(inside, /*is_quoted=*/true, fields);
-  const auto words = fields.all();
-  const std::string text = words.empty() ? "0" : words.front();
-  if (!unknown_in(text).empty()) return {{mark(unknown_in(text))}};
-  std::string unknown;
-  const auto variable = [&](const std::string& name) -> int64_t {
-    const std::string value(trim(look_up(name).text()));
-    if (value.empty()) return 0;
-    if (const std::string why = unknown_in(value); !why.empty()) {
-      unknown = why;
-      return 1;
-    }
-    const auto number = parse_int(value);
-    if (!number) throw ConfigError("{} is \"{}\"; expected a whole number", name, value);
-    return *number;
-  };
-  ShellNumber number;
-  try {
-    number = shell_arithmetic(text, variable);
-  } catch (const ConfigError& error) {
-    if (text == inside) throw;
-    throw ConfigError("$(({})): {}", inside, error.what());
-  }
-  if (!unknown.empty()) return {{mark(unknown)}};
-  const std::string values = values_of(inside);
-  if (number.divides_by_zero)
-    throw ConfigError(
-        "$(({})) divides by 0{}; give other values as NAME=VALUE, or the number of hosts by --nodes", inside,
-        values);
-  if (!number.rounded.empty())
-    rounded_.push_back({fmt::format("{}: $(({})) is {}, as {} is rounded{}", line_, inside, number.value,
-                                    number.rounded, values),
-                        number.value});
-  return {{std::to_string(number.value)}};
-}
-
-// The folder of the script is the only output that is known.
-ShellVariables::Value ShellVariables::output_of(std::string_view command) {
-  const bool is_own_folder =
-      command.find("BASH_SOURCE") != std::string_view::npos ||
-      (command.find("dirname") != std::string_view::npos && command.find("$0") != std::string_view::npos);
-  if (is_own_folder) return {{folder_.string()}};
-  return {{mark(fmt::format("line {}: {} is not run", line_, short_text(trim(command))))}};
-}
-
-ShellVariables::Value ShellVariables::braces(std::string_view inside) {
-  const size_t size = name_size(inside);
-  if (size == 0) return not_read(fmt::format("${{{}}}", inside));
-  const std::string name(inside.substr(0, size));
-  std::string_view rest = inside.substr(size);
-  Value value = look_up(name);
-  if (rest.starts_with('[')) {
-    const size_t close = std::min(rest.size(), rest.find(']'));
-    const std::string_view index = rest.substr(1, close - 1);
-    rest = rest.substr(std::min(rest.size(), close + 1));
-    const bool is_known =
-        std::ranges::all_of(value.items, [&](const std::string& item) { return unknown_in(item).empty(); });
-    if (index != "@" && index != "*" && is_known) {
-      const auto number = parse_int(index);
-      if (!number) return not_read(fmt::format("${{{}}}", inside));
-      const bool exists = *number >= 0 && static_cast<size_t>(*number) < value.items.size();
-      value.items = exists ? std::vector<std::string>{value.items[static_cast<size_t>(*number)]}
-                           : std::vector<std::string>{};
-    }
-  } else if (value.items.size() > 1) {
-    value.items.resize(1);
-  }
-  if (rest.empty()) return value;
-  const bool also_empty = rest.starts_with(':');
-  if (also_empty) rest.remove_prefix(1);
-  const bool has = value.is_set() && (!also_empty || !value.text().empty());
-  const char kind = rest.empty() ? '\0' : rest[0];
-  const auto other = [&] { return Value{{expand_whole(rest.substr(1)).text}}; };
-  if (kind == '-') return has ? value : other();
-  if (kind == '+') return has ? other() : Value{};
-  if (kind == '=') {
-    if (!has) value = values_[name] = other();
-    return value;
-  }
-  if (kind == '?') {
-    if (!has)
-      throw ConfigError("{} is not set{}{}; give it as {}=VALUE", name, rest.size() > 1 ? ": " : "",
-                        rest.substr(1), name);
-    return value;
-  }
-  return not_read(fmt::format("${{{}}}", inside));
-}
-
-Truth ShellVariables::condition(std::vector<std::string> words) {
-  bool is_negated = false;
-  while (!words.empty() && words[0] == "!") {
-    is_negated = !is_negated;
-    words.erase(words.begin());
-  }
-  if (words.empty()) return Truth::yes();
-  const std::string first = words[0];
-  Truth truth;
-  if (first.starts_with("((") && first.ends_with("))") && words.size() == 1) {
-    const Value value = arithmetic(std::string_view(first).substr(2, first.size() - 4));
-    truth = {value.text() != "0", unknown_in(value.text())};
-  } else if (first == "[" || first == "[[" || first == "test") {
-    words.erase(words.begin());
-    if (first != "test" && !words.empty() && words.back() == (first == "[" ? "]" : "]]")) words.pop_back();
-    truth = expression(words);
-  } else if (first == "true" || first == "false" || first == ":") {
-    truth.value = first != "false";
-  } else {
-    return {false, fmt::format("line {}: {} is not run", line_, short_text(first))};
-  }
-  if (is_negated) truth.value = !truth.value;
-  return truth;
-}
-
-Truth ShellVariables::either(const std::vector<std::string>& words, size_t at, bool is_or) {
-  const auto middle = words.begin() + static_cast<std::ptrdiff_t>(at);
-  const Truth first = expression({words.begin(), middle}), second = expression({middle + 1, words.end()});
-  for (const Truth& each : {first, second})
-    if (!each.is_unknown() && each.value == is_or) return each;
-  return first.is_unknown() ? first : second;
-}
-
-Truth ShellVariables::expression(const std::vector<std::string>& words) {
-  for (const bool is_or : {true, false}) {
-    for (size_t i = 1; i + 1 < words.size(); ++i) {
-      if (words[i] == (is_or ? "||" : "&&") || words[i] == (is_or ? "-o" : "-a"))
-        return either(words, i, is_or);
-    }
-  }
-  if (words.size() > 1 && words[0] == "!") {
-    Truth truth = expression({words.begin() + 1, words.end()});
-    truth.value = !truth.value;
-    return truth;
-  }
-  return comparison(words);
-}
-
-Truth ShellVariables::comparison(const std::vector<std::string>& words) {
-  if (words.empty()) return Truth::no();
-  const auto unread = [&] {
-    return Truth{false, fmt::format("line {}: the condition {} is not read", line_, fmt::join(words, " "))};
-  };
-  if (words.size() == 2 && words[0] == "-v") {
-    return {look_up(words[1]).is_set(), ""};
-  }
-  if (words.size() == 1) {
-    const ShellWord word = expand_whole(words[0]);
-    return {!word.text.empty(), word.unknown};
-  }
-  const ShellWord last = expand_whole(words.back());
-  if (words.size() == 2) {
-    if (!last.unknown.empty() && (words[0] == "-z" || words[0] == "-n"))
-      return {words[0] == "-n", ""};  // it is set
-    std::error_code failed;
-    if (words[0] == "-z") return {last.text.empty(), last.unknown};
-    if (words[0] == "-n") return {!last.text.empty(), last.unknown};
-    if (words[0] == "-d") return {std::filesystem::is_directory(last.text, failed), last.unknown};
-    if (words[0] == "-f" || words[0] == "-e")
-      return {std::filesystem::exists(last.text, failed), last.unknown};
-    return unread();
-  }
-  if (words.size() != 3) return unread();
-  const ShellWord first = expand_whole(words[0]);
-  const std::string unknown = first.unknown.empty() ? last.unknown : first.unknown;
-  const std::string& how = words[1];
-  if (how == "=" || how == "==" || how == "!=") {
-    if (has_pattern(words[2])) return unread();
-    return {(first.text == last.text) == (how != "!="), unknown};
-  }
-  const auto a = parse_int(trim(first.text)), b = parse_int(trim(last.text));
-  const bool are_numbers = a.has_value() && b.has_value();  // else bash ends the condition with an error
-  if (how == "-eq") return {are_numbers && *a == *b, unknown};
-  if (how == "-ne") return {are_numbers && *a != *b, unknown};
-  if (how == "-lt") return {are_numbers && *a < *b, unknown};
-  if (how == "-le") return {are_numbers && *a <= *b, unknown};
-  if (how == "-gt") return {are_numbers && *a > *b, unknown};
-  if (how == "-ge") return {are_numbers && *a >= *b, unknown};
-  return unread();
 }
 
 }  // namespace stretto::compat

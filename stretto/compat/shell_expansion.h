@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -62,15 +63,21 @@ class ShellVariables {
   std::string unknown_in(std::string_view text) const;
 
   Value look_up(const std::string& name) const;
+  Value not_read(std::string_view text);
+  std::string origin_of(std::string_view text) const;
   void expand_part(std::string_view text, bool is_quoted, Fields& fields);
+  // These do not divide the text into words; nullopt: it consists of variables that are not set.
   ShellWord expand_whole(std::string_view text);
+  std::optional<std::string> whole_text(std::string_view text, bool is_quoted);
+
+  // shell_substitutions.cpp
   Value substitution(std::string_view text);
   Value braces(std::string_view inside);
   Value arithmetic(std::string_view inside);
   std::string values_of(std::string_view inside) const;
-  std::string origin_of(std::string_view text) const;
   Value output_of(std::string_view command);
-  Value not_read(std::string_view text);
+
+  // shell_conditions.cpp
   Truth expression(const std::vector<std::string>& words);
   Truth either(const std::vector<std::string>& words, size_t at, bool is_or);
   Truth comparison(const std::vector<std::string>& words);
