@@ -24,7 +24,8 @@ FOLDERS = ("stretto", "tests", "examples", "bench")
 TIDY = pathlib.Path(os.environ.get("STRETTO_DEPS") or ROOT / ".deps") / "venv/bin/clang-tidy"
 # Sources are included files in a unity build.
 ARGUMENTS = ["--quiet", "--checks=-bugprone-suspicious-include", "--extra-arg=-Wno-deprecated-declarations",
-             "--extra-arg=-Wno-unused-result"]
+             "--extra-arg=-Wno-deprecated-literal-operator", "--extra-arg=-Wno-unused-value",
+             "--extra-arg=-Wno-unknown-warning-option"]
 
 
 def git(*arguments):

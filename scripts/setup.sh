@@ -42,7 +42,7 @@ BENCH_PACKAGES=(libtcmalloc-minimal4 util-linux)
 DOCS_PACKAGES=(doxygen)
 DOCKER_PACKAGES=(buildah mmdebstrap)
 LINT_PACKAGES=(clang-format-14)  # versions differ in what they write
-CLANG_TIDY=18.1.8                # Debian 12's does not understand all of C++20
+CLANG_TIDY=23.1.4                # Debian 12's does not understand all of C++20
 
 deps=${STRETTO_DEPS:-$PWD/.deps}
 venv=$deps/venv

@@ -33,7 +33,7 @@ std::string difference(const std::string& name, const std::vector<InputsByName>&
   if (found.size() == 1) return "";
   std::string text = name + ":";
   for (const Found& group : found) {
-    if (&group != found.data()) text += ",";
+    if (&group != found.data()) text += ',';
     text += fmt::format(" {} on {}", group.value, who(group.members));
     if (!group.place.empty()) text += fmt::format(" ({})", group.place);
   }

@@ -40,7 +40,7 @@ const std::string& key_of(const SSL* ssl) { return *static_cast<const std::strin
 unsigned int copy_key(const SSL* ssl, unsigned char* key, unsigned int room) {
   const std::string& own = key_of(ssl);
   if (own.size() > room) return 0;
-  std::memcpy(key, own.data(), own.size());
+  std::copy(own.begin(), own.end(), key);
   return static_cast<unsigned int>(own.size());
 }
 

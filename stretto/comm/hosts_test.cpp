@@ -101,13 +101,14 @@ TEST(Hosts, AllReduceGoesThroughBoth) {
 }
 
 TEST(Hosts, AnAllReduceThatAnotherHostAnswersWithAnotherCollectiveIsNamed) {
-  const std::map<std::string, std::function<Work(Group&, Tensor)>> others = {
-      {"reduce of 4 float32 (sum, root 0)", [](Group& g, Tensor t) { return g.reduce(t, 0); }},
-      {"broadcast of 4 float32 (root 3)", [](Group& g, Tensor t) { return g.broadcast(t, 3); }},
-      {"all_gather of 1 float32", [](Group& g, Tensor t) { return g.all_gather(t, at::ones({1})); }},
+  const std::map<std::string, std::function<Work(Group&, const Tensor&)>> others = {
+      {"reduce of 4 float32 (sum, root 0)", [](Group& g, const Tensor& t) { return g.reduce(t, 0); }},
+      {"broadcast of 4 float32 (root 3)", [](Group& g, const Tensor& t) { return g.broadcast(t, 3); }},
+      {"all_gather of 1 float32", [](Group& g, const Tensor& t) { return g.all_gather(t, at::ones({1})); }},
       {"reduce_scatter of 1 float32 (sum)",
-       [](Group& g, Tensor t) { return g.reduce_scatter(at::empty({1}), t); }},
-      {"all_to_all of 1 float32", [](Group& g, Tensor t) { return g.all_to_all(at::empty_like(t), t); }}};
+       [](Group& g, const Tensor& t) { return g.reduce_scatter(at::empty({1}), t); }},
+      {"all_to_all of 1 float32",
+       [](Group& g, const Tensor& t) { return g.all_to_all(at::empty_like(t), t); }}};
   for (const auto& [name, other] : others) {
     for (const int host : {0, 1}) {  // whose ranks call all_reduce
       SCOPED_TRACE(fmt::format("{} {}", name, host));

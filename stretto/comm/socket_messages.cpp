@@ -321,7 +321,7 @@ void SocketMessages::take_frame(Peer& peer) {
     in.content = at::empty({static_cast<int64_t>(in.frame.size)}, at::kByte);
     return;
   }
-  const TransferPtr receive = *asked;
+  const TransferPtr receive = std::move(*asked);
   peer.receives.erase(asked);
   const std::string wrong = difference(in.frame, receive->tensor);
   if (!wrong.empty()) return finish(*receive, wrong);  // the content is dropped
@@ -338,7 +338,7 @@ void SocketMessages::end_message(Peer& peer) {
     peer.early.emplace_back(in.frame, in.content);
     return;
   }
-  const TransferPtr receive = *asked;
+  const TransferPtr receive = std::move(*asked);
   peer.receives.erase(asked);
   take_early(peer, in.frame, in.content, *receive);
 }

@@ -32,7 +32,7 @@ class SocketMessages {
   struct Frame {
     enum class Kind : int32_t { message = 1, asked };
 
-    Kind kind;
+    Kind kind = Kind::message;
     int32_t tag;
     int32_t dtype;  // of a message; else 0
     int32_t zero;

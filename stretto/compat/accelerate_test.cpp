@@ -93,7 +93,7 @@ TEST_F(Foreign, AParallelismConfigIsAStrategy) {
     for (const std::string_view size : split(sizes, ' '))
       text += fmt::format("  parallelism_config_{}\n", size);
     text.replace(text.find("num_processes: 2"), 16, "num_processes: 4");
-    for (size_t at = text.find("="); at != std::string::npos; at = text.find("=")) text.replace(at, 1, ": ");
+    for (size_t at = text.find('='); at != std::string::npos; at = text.find('=')) text.replace(at, 1, ": ");
     return read_accelerate(write("a.yaml", text, from, to));
   };
   const Recipe hybrid = recipe(load("dp_replicate_size=2 dp_shard_size=2 tp_size=1 cp_size=1"));

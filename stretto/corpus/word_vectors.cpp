@@ -28,7 +28,7 @@ class Reader {
     vectors_.name = path.string();
     if (rest_.starts_with("\x1f\x8b"))
       refuse("compressed by gzip; expected the file itself: decompress it with gunzip");
-    if (rest_.starts_with("\x80"))
+    if (rest_.starts_with('\x80'))
       refuse(
           "a Python pickle, as gensim's save() writes; expected GloVe's or word2vec's form: load it in Python and call its save_word2vec_format(FILE, binary=True)");
     if (trim(rest_.substr(0, 4096)).empty()) refuse("empty; expected a word and its vector per line");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "stretto/generate/logit_rules.h"
 
@@ -43,7 +44,7 @@ std::vector<Continuation> TokenSearch::step(const Tensor& logits) {
     continued.push_back({row, token});
     running.push_back(sequence);
   }
-  running_ = running;
+  running_ = std::move(running);
   return continued;
 }
 

@@ -381,6 +381,7 @@ auto Lite::setup(M&& model, Optimizers&&... optimizers) {
     return Result(std::forward<M>(model));
   } else {
     // A braced list evaluates its elements in order: optimizers are bound in the order of the arguments.
+    // NOLINTNEXTLINE(bugprone-use-after-move): take() moved only those that bind() does not read
     return std::tuple<Result, decltype(bind(added, std::forward<Optimizers>(optimizers)))...>{
         std::forward<M>(model), bind(added, std::forward<Optimizers>(optimizers))...};
   }
@@ -420,7 +421,7 @@ LiteLoader<Loader> Lite::setup(std::unique_ptr<Loader>&& loader, Distribute dist
   return LiteLoader<Loader>(owned, loop().record(nullptr), loop(), distribute);
 }
 
-template <class Dataset, class Sampler, class Options>
+template <class Dataset, class Sampler, class Options>  // NOLINTNEXTLINE(performance-unnecessary-value-param)
 auto Lite::make_data_loader(Dataset dataset, Sampler sampler, std::type_identity_t<Options> options) {
   if (!options.enforce_ordering()) {
     throw ConfigError(

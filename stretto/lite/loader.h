@@ -43,6 +43,7 @@ template <class Base>
 class SplitSampler : public torch::data::samplers::Sampler<typename Base::BatchRequestType> {
  public:
   using BatchRequest = typename Base::BatchRequestType;
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): torch's samplers cannot be moved, others can
   SplitSampler(Base base, int data_rank, int data_ranks, bool drop_last, std::shared_ptr<ShareQueue> shares)
       : base_(std::move(base)),
         data_rank_(data_rank),

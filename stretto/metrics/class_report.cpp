@@ -26,7 +26,7 @@ std::string fitted(const std::string& label, size_t width, bool left) {
     shown += c < ' ' || c == 0x7F ? " " : valid.substr(begin, at - begin);
   }
   if (cut) {
-    shown += "~";
+    shown += '~';
     ++count;
   }
   const std::string space(width - count, ' ');
@@ -100,14 +100,14 @@ std::string confusion_table(const Confusion& confusion, const std::vector<std::s
   });
   std::string text = fitted("gold \\ predicted", row_label, true);
   for (const size_t predicted : shown) text += " " + fitted(labels[predicted], column, false);
-  text += "\n";
+  text += '\n';
   for (const size_t gold : shown) {
     text += fitted(labels[gold], row_label, true);
     for (const size_t predicted : shown) {
       text += fmt::format(
           " {:>{}}", confusion.count(static_cast<int64_t>(gold), static_cast<int64_t>(predicted)), column);
     }
-    text += "\n";
+    text += '\n';
   }
   if (labels.size() > shown.size())
     text += fmt::format("and {} classes with fewer samples\n", labels.size() - shown.size());

@@ -82,7 +82,7 @@ TEST(Ranking, DoesNotDependOnTheOrderOfTheSamples) {
   std::mt19937 random(3);
   std::vector<std::pair<double, double>> samples;
   for (int i = 0; i < 300; ++i)
-    samples.emplace_back(static_cast<double>(random() % 40) / 7, static_cast<double>(random() % 3 / 2));
+    samples.emplace_back(static_cast<double>(random() % 40) / 7, random() % 3 == 2 ? 1.0 : 0.0);
   const auto both = [&] {
     Values scores, labels;
     for (const auto& [score, label] : samples) {

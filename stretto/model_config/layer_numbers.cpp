@@ -12,7 +12,7 @@ std::vector<int64_t> layer_numbers(const std::string& layers, int64_t count, con
     return numbers;
   }
   for (const std::string_view text : split(layers, ',')) {
-    const auto number = parse_int(std::string(trim(text)));
+    const auto number = parse_int(trim(text));
     if (!number || *number < -count - 1 || *number > count)
       throw ConfigError(
           "{}: layers: \"{}\" is not a layer; the model has {} layers: 0 (its embeddings) to {}, or {} to -1",

@@ -57,7 +57,7 @@ class Reader {
       if (ends[b] > read_[b]) found_[b].push_back(hidden.slice(0, row, row + ends[b] - read_[b]));
       row += ends[b] - read_[b];
     }
-    read_ = ends;
+    read_ = std::move(ends);
   }
 
   // Returns the logits of the whole batch.

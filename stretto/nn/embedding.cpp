@@ -32,7 +32,7 @@ c10::intrusive_ptr<RowHooks> hooks_of(const AutogradContext& context) {
 }
 
 // sums[ids[t]] += grad[t]. On GPUs index_add_ adds in an order that differs between runs; index_put_ sorts.
-void add_to_rows(Tensor sums, const Tensor& ids, const Tensor& grad) {
+void add_to_rows(const Tensor& sums, const Tensor& ids, const Tensor& grad) {
   if (sums.is_cuda()) {
     c10::List<std::optional<Tensor>> rows;
     rows.push_back(ids);

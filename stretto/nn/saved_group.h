@@ -14,6 +14,7 @@ inline void save_group(torch::autograd::AutogradContext* context, Group* ranks) 
 }
 
 inline Group* saved_group(const torch::autograd::AutogradContext& context) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an IValue holds no pointer
   return reinterpret_cast<Group*>(context.saved_data.at("ranks").toInt());
 }
 

@@ -96,7 +96,7 @@ class Lamb : public Optimizer, public StepsParts {
     }
   }
 
-  void to_direction(const Buffers& part, TensorState state, const Factors& factors) const {
+  void to_direction(const Buffers& part, const TensorState& state, const Factors& factors) const {
     Tensor grad = part.grad;
     grad.mul_(factors.grad_scale);
     state.exp_avg.lerp_(grad, 1 - factors.beta1);

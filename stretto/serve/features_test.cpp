@@ -134,7 +134,7 @@ struct Sentences {
   Sentences() {
     for (const auto& sentence : words) {
       for (const std::string& word : sentence) file += word + " O\n";
-      file += "\n";
+      file += '\n';
       inputs.push_back({fmt::format("{}", fmt::join(sentence, " ")), std::nullopt, sentence});
     }
   }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <typeinfo>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -18,8 +19,8 @@ class Settings {
   requires requires(T& settings, Fields& field) { settings.fields(field); }
   explicit Settings(T value) : held_(std::make_unique<Held<T>>(std::move(value))) {}
   Settings(const Settings& other) : held_(other.held_->clone()) {}
-  Settings& operator=(const Settings& other) {
-    held_ = other.held_->clone();
+  Settings& operator=(Settings other) {
+    held_ = std::move(other.held_);
     return *this;
   }
 

@@ -85,6 +85,7 @@ std::string to_yaml(const std::vector<Field>& fields) {
       for (const std::string_view line : split(trim(section), '\n')) document += fmt::format("  {}\n", line);
     } else if (!field.is_section() && field.rule.in_use()) {
       const auto value = value_of(field);
+      // NOLINTNEXTLINE(readability-container-size-empty): no JSON string is empty()
       if (!value.is_null() && value != "") document += fmt::format("{}: {}\n", field.key, yaml_value(value));
     }
   }

@@ -231,7 +231,8 @@ void refuse_trailing_commas(const std::string& text, const std::string& name) {
       throw ConfigError("{}: not valid JSON: a comma before {}; remove it", comma, c);
     } else if (c == '"') {
       comma.clear();
-      while (++i < text.size() && text[i] != '"') i += text[i] == '\\' ? 1 : 0;
+      for (++i; i < text.size() && text[i] != '"'; ++i)
+        if (text[i] == '\\') ++i;
     } else if (c == '#') {
       i = std::min(text.find('\n', i), text.size()) - 1;
     } else if (std::string_view(" \t\r").find(c) == std::string_view::npos) {

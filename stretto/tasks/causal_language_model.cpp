@@ -21,7 +21,7 @@ constexpr const char* generation_config_name = "generation_config.json";
 
 // The shortest batch.
 Batch one_token(at::Device device) {
-  const auto ids = [&](std::vector<int64_t> values) { return at::tensor(values).to(device); };
+  const auto ids = [&](const std::vector<int64_t>& values) { return at::tensor(values).to(device); };
   Batch batch;
   batch.tensors = {{"input_ids", ids({0})},
                    {"position_ids", ids({0})},

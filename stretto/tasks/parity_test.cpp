@@ -130,7 +130,7 @@ class TrainingParity : public ::testing::TestWithParam<ParityCase> {};
 // transformers + torch.optim.AdamW + clip_grad_norm_ + get_linear_schedule_with_warmup, 20 steps; or Flair's
 // tagger + torch.optim.SGD.
 TEST_P(TrainingParity, TwentyStepsMatchTheReference) {
-  const ParityCase wanted = GetParam();
+  const ParityCase& wanted = GetParam();
   const std::string precision = wanted.precision;
   const auto reference = SafetensorsFile(golden / wanted.folder / "golden.safetensors").load_all();
   const GoldenBatches dataset(reference);

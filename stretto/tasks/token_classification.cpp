@@ -300,7 +300,7 @@ void TokenClassification::write_predictions(const TaggedCorpus& corpus,
       if (corpus.has_tags) conll += "\t" + sentence.tags[k];
       conll += "\t" + predicted[i][k] + "\n";
     }
-    conll += "\n";
+    conll += '\n';
   }
   const trainer::RunFolder folder(recipe_.output);
   folder.write_text("predictions.txt", conll);

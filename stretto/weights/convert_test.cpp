@@ -72,7 +72,7 @@ TEST_F(Convert, ShardsEqualThoseOfTransformers) {
     for (const Shard& shard : shards) {
       text += shard.file + ":";
       for (const auto& tensor : shard.tensors) text += " " + tensor.name;
-      text += "\n";
+      text += '\n';
     }
     return text;
   };

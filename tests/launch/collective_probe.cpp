@@ -82,9 +82,7 @@ void run(Group& group, std::string_view mode, const char* file, bool first_life)
     wait_forever();
   } else if (mode == "die" && odd_one) {
     std::abort();
-  } else if (mode == "throw" && odd_one) {
-    throw ConfigError("the first mistake");
-  } else if (mode == "refuse" && odd_one) {
+  } else if ((mode == "throw" || mode == "refuse") && odd_one) {
     throw ConfigError("the first mistake");
   } else if (mode == "differ") {
     at::Tensor output = at::empty({8});

@@ -68,12 +68,14 @@ inline std::vector<Rows> make_rows(const std::vector<int64_t>& sizes = {6, 5, 4,
 // The model for Lite, whose embedding has sparse gradients.
 inline Zoo make_zoo() {
   torch::manual_seed(3);
-  return Zoo(/*sparse=*/true);
+  const bool sparse = true;
+  return Zoo(sparse);
 }
 // The model for a plain loop, with dense gradients: most of torch's optimizers do not accept sparse ones.
 inline Zoo make_plain_zoo() {
   torch::manual_seed(3);
-  return Zoo(/*sparse=*/false);
+  const bool sparse = false;
+  return Zoo(sparse);
 }
 
 // Returns each parameter once, even if it has two names.

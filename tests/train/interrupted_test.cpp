@@ -107,7 +107,7 @@ class Kills : public Interrupted {
 // ReplayOnAMesh kills rank threads on each.
 TEST_F(Kills, AtRandomMomentsChangeNothing) {
   const char* given = std::getenv("STRETTO_KILLS");
-  const int kills = given == nullptr ? 12 : std::atoi(given);
+  const int kills = given == nullptr ? 12 : static_cast<int>(std::strtol(given, nullptr, 10));
   const int meshes = given == nullptr ? 1 : static_cast<int>(std::size(run_meshes));
   workspace_.write("train.tsv", make_rows(160, 3));
   for (int mesh = 0; mesh < meshes; ++mesh) {

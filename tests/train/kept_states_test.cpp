@@ -17,7 +17,7 @@ std::string make_tagged(int count, uint64_t seed) {
     for (const std::string_view word : split(row.substr(0, row.find('\t')), ' ')) {
       if (!word.empty()) text += fmt::format("{} {}\n", word, word.size() > 4 ? "B-LONG" : "O");
     }
-    text += "\n";
+    text += '\n';
   }
   return text;
 }

@@ -39,7 +39,7 @@ double model_bytes(const Recipe& recipe, Verb verb, const JobShape& job) {
   if (!model) return 0;
   const ElementBytes element = bytes_of(recipe.training.precision);
   if (verb == Verb::test)
-    return static_cast<double>(model->elements() * element.master / recipe.training.mesh.tp);
+    return static_cast<double>(model->elements() * element.master) / recipe.training.mesh.tp;
   if (recipe.training.device == DeviceChoice::cuda) return 0;  // in device memory
   const int64_t frozen = (model->elements() - model->trainable_elements()) *
                          (element.compute > 0 ? element.compute : element.master);

@@ -167,7 +167,7 @@ void FlairResults::write_predictions(const std::string& stage) const {
       lines += fmt::format("{} {} {}\n", token.get<std::string>(), gold[i], predicted[i]);
       ++i;
     }
-    lines += "\n";
+    lines += '\n';
   }
   write_file_atomic(output_ / (stage == "eval" ? "dev.tsv" : "test.tsv"), lines);
 }

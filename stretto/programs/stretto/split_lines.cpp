@@ -13,7 +13,7 @@ namespace stretto::cli {
 
 void write_if_changed(const std::filesystem::path& path, std::string_view content) {
   if (std::filesystem::exists(path) && MappedFile(path).text() == content) return;
-  write_file_atomic(path, std::string(content));
+  write_file_atomic(path, content);
 }
 
 static void require_text(const std::filesystem::path& file) {

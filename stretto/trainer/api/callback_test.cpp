@@ -137,7 +137,7 @@ TEST_F(CallbackTest, StateIsRestored) {
   fit(2, [&](Trainer& trainer, int rank) {
     auto own = std::make_shared<Diary>(resumed[static_cast<size_t>(rank)]);
     trainer.add(own);
-    if (rank == 1) diary = own;
+    if (rank == 1) diary = std::move(own);
   });
   std::vector<std::string> expected(whole.begin(), std::ranges::find(whole, "checkpoint_saved 1.3"));
   expected.push_back("fit_start 1.3");  // inside the epoch: no epoch_start

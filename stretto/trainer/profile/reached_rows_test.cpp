@@ -36,7 +36,7 @@ struct Trained {
     table->weight.detach().fill_(0.1);
     engine.emplace(root, mesh, parallel::EngineOptions{.strategy = "ddp"}, optim::adamw({.lr = 0.1}));
   }
-  void step(std::vector<int64_t> ids) {
+  void step(const std::vector<int64_t>& ids) {
     engine->backward(table->forward(at::tensor(ids, at::kLong)).sum(), parallel::Reduce::last);
     engine->finish();
     engine->step({.rates = {.lr = 0.1}});

@@ -116,7 +116,7 @@ class SparseTraining : public ::testing::TestWithParam<std::tuple<const char*, i
       trainer.add(std::make_shared<Watch>(module.net->table, checksums, lazy_callback));
       trainer.fit(module, train, &validation);
       checksums.push_back(parallel::checksum(module.net->table->weight));
-      if (group.rank() == 0) seen = checksums;
+      if (group.rank() == 0) seen = std::move(checksums);
     });
     return {seen, read_file(recipe_.output / "model/model.safetensors")};
   }

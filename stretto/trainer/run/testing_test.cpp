@@ -272,7 +272,7 @@ TEST_F(TestingTest, MistakesAreNamed) {
     } silent;
     EXPECT_THAT([&] { trainer.predict(silent, samples, {.load = false}); },
                 ThrowsMessage<ConfigError>(HasSubstr("predict_step returned nothing")));
-    struct Unmeasured : Writing {
+    struct Unmeasured : Writing {  // NOLINTNEXTLINE(bugprone-parent-virtual-call)
       Metrics metrics(const Predictions& predictions) const override { return Module::metrics(predictions); }
     } unmeasured;
     EXPECT_THAT([&] { trainer.test(unmeasured, samples, {.load = false}); },

@@ -52,7 +52,7 @@ TEST(Turns, AnErrorEndsAllOfThem) {
           order += static_cast<char>('a' + own);
           if (own == 1) throw std::runtime_error("of the second");
           turns.pass(own);
-          order += "!";
+          order += '!';
         });
       },
       ThrowsMessage<std::runtime_error>("of the second"));
