@@ -27,10 +27,13 @@ class ForeignConfigs : public ::testing::Test {
       recipe.erase(recipe.find(line), line.size());
     workspace_.write("recipe.yaml", recipe);
   }
-  ShellResult train(const std::string& output, int ranks, const std::string& options) const {
-    std::string command = workspace_.command("train", ranks, common + ("output=" + workspace_.path(output)));
+  std::string command(const std::string& verb, const std::string& output, int ranks) const {
+    std::string command = workspace_.command(verb, ranks, common + ("output=" + workspace_.path(output)));
     if (ranks == 0) command.erase(command.find(" -N 0"), 5);
-    return shell(command + " " + options);
+    return command + " ";
+  }
+  ShellResult train(const std::string& output, int ranks, const std::string& options) const {
+    return shell(command("train", output, ranks) + options);
   }
   void expect_same(const std::string& a, const std::string& b) const {
     EXPECT_EQ(workspace_.losses(a), workspace_.losses(b));
@@ -118,6 +121,22 @@ dist-params:
   EXPECT_THAT(result.err, HasSubstr("8 per rank x 2 ranks"));
   ASSERT_EQ(train("zero2", 2, "training.device=cpu training.batch_size=8 --strategy zero2").exit_code, 0);
   expect_same("theirs", "zero2");
+}
+
+TEST_F(ForeignConfigs, EveryVerbChecksTheProductOfTheBatch) {
+  workspace_.write("ds.json", R"({"train_batch_size": 10, "train_micro_batch_size_per_gpu": 4})");
+  const std::string file = workspace_.path("ds.json"), option = "--deepspeed " + file;
+  const auto expect_refused = [&](const std::string& command) {
+    const ShellResult result = shell(command + option);
+    EXPECT_EQ(result.exit_code, 2) << command;
+    EXPECT_THAT(result.err, AllOf(HasSubstr(file + ":1:22: train_batch_size: 10 is not"),
+                                  HasSubstr("x ranks (3) = 0; set it to 12")))
+        << command;
+    EXPECT_FALSE(workspace_.has("refused")) << command;
+  };
+  for (const char* verb : {"train", "plan", "profile"}) expect_refused(command(verb, "refused", 3));
+  for (const char* verb : {"train", "profile"})  // as a rank of another launcher
+    expect_refused(torchrun_variables(2, 3) + command(verb, "refused", 0));
 }
 
 TEST_F(ForeignConfigs, ErrorsNameTheFileTheLineAndTheKey) {

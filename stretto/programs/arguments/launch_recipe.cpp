@@ -15,6 +15,13 @@
 
 namespace stretto::arguments {
 
+void require_job(const RecipeArguments& arguments, const Recipe& recipe,
+                 const std::vector<std::string>& hosts) {
+  compat::require_batch_equation(compat::read_foreign(arguments.files), recipe, std::ssize(hosts));
+  resolve(topology_request(recipe), hosts);
+  require_division(recipe);
+}
+
 int launch_recipe(const RecipeArguments& arguments, const Recipe& recipe, Verb verb,
                   std::vector<std::string> command) {
   launch::LaunchOptions options{.command = std::move(command), .log_folder = recipe.output / "logger_logs"};
@@ -28,11 +35,7 @@ int launch_recipe(const RecipeArguments& arguments, const Recipe& recipe, Verb v
                    machine::available_memory());
   // Each rank checks again, since hosts may differ. The first launcher has checked for the launchers that it
   // started.
-  if (verb != Verb::test && !options.hosts.joined) {
-    compat::require_batch_equation(compat::read_foreign(arguments.files), recipe, std::ssize(hosts));
-    resolve(topology_request(recipe), hosts);
-    require_division(recipe);
-  }
+  if (verb != Verb::test && !options.hosts.joined) require_job(arguments, recipe, hosts);
   options.hosts.inputs = inputs_of(recipe);
   const RecipeHandover handover(arguments, recipe);
   for (const auto& [name, value] : handover.environment()) options.environment[name] = value;

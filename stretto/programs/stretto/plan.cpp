@@ -13,6 +13,7 @@
 #include "stretto/config/task_kind.h"
 #include "stretto/config/topology_request.h"
 #include "stretto/launch/launch.h"
+#include "stretto/programs/arguments/launch_recipe.h"
 #include "stretto/programs/arguments/memory_need.h"
 #include "stretto/programs/arguments/plan_arguments.h"
 #include "stretto/programs/arguments/recipe_handover.h"
@@ -106,8 +107,7 @@ int plan(arguments::PlanArguments& arguments) {
   arguments::apply(measuring, options);
   const int planned = options.ranks == 0 ? launch::default_ranks() : options.ranks;
   const std::vector<std::string> hosts_of_ranks = equal_hosts(hosts, planned);
-  resolve(topology_request(recipe), hosts_of_ranks);
-  arguments::require_division(recipe);
+  arguments::require_job(arguments.recipe, recipe, hosts_of_ranks);
   options.pin = false;  // a rank sees all cores
   const NewFolder made(options.log_folder);
   const double available = machine::available_memory();

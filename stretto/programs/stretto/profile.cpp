@@ -2,8 +2,8 @@
 
 #include "stretto/base/files.h"
 #include "stretto/cluster/environment.h"
-#include "stretto/config/topology_request.h"
 #include "stretto/launch/launch.h"
+#include "stretto/programs/arguments/launch_recipe.h"
 #include "stretto/programs/arguments/profile_arguments.h"
 #include "stretto/programs/arguments/recipe_handover.h"
 #include "stretto/programs/stretto/rank_program.h"
@@ -21,7 +21,7 @@ int profile(arguments::ProfileArguments& arguments) {
       .command = rank_command(), .log_folder = recipe.output / "profile", .own_program = true};
   arguments::apply(arguments.recipe.launch, options);
   if (options.ranks == 0) options.ranks = launch::default_ranks();
-  resolve(topology_request(recipe), options.hosts.hosts_of_ranks(options.ranks));
+  arguments::require_job(arguments.recipe, recipe, options.hosts.hosts_of_ranks(options.ranks));
   const arguments::RecipeHandover handover(arguments.recipe, recipe);
   options.environment = handover.environment();
   make_folders(options.log_folder);
