@@ -316,7 +316,7 @@ void Arena::verify_grad(const Parameter& parameter) const {
   const Tensor& grad = parameter.info.tensor.grad();
   if (grad.defined() ? grad.const_data_ptr() == parameter.grad : parameter.grad == nullptr) return;
   throw Error(
-      "the gradient of {} was replaced or dropped; call zero_grad(/*set_to_none=*/false), and backward without create_graph",
+      "the gradient of {} was replaced or dropped; remove zero_grad(), or pass it set_to_none = false, and call backward without create_graph",
       parameter.info.name);
 }
 

@@ -83,10 +83,12 @@ void Engine::finish(std::span<double> totals) {
   std::copy_n(sums.cpu().const_data_ptr<double>(), totals.size(), totals.begin());
 }
 
+void Engine::verify() const { parts_->arena.verify(); }
+
 void Engine::step(const StepInput& input) {
   EngineParts& engine = *parts_;
   if (engine.optimizer == nullptr) throw Error("step: this engine has no optimizer");
-  engine.arena.verify();
+  verify();
   if (input.again) {  // then the optimizer needs whole parameters, and every rank has them
     engine.optimizer->step(input.rates, {input.loss, input.grad_scale}, [&] {
       engine.reducer.gradients_were_zeroed();
@@ -123,7 +125,7 @@ void Engine::follow_step(bool averages) {
 }
 
 void Engine::skip_step() {
-  parts_->arena.verify();
+  verify();
   gradients().clear();
   parts_->optimizer->skip_step();
 }

@@ -76,13 +76,14 @@ class Engine {
 
   // --- the step
 
+  // Throws Error naming a parameter that was replaced, or whose gradient was.
+  void verify() const;
   // Updates the parameters, zeroes the gradients, and gathers the parameters stepped by other ranks unless
-  // they are shared. Collective if the strategy shards. Throws Error naming a parameter that was replaced, or
-  // whose gradient was. REQUIRES: an optimizer.
+  // they are shared. Collective if the strategy shards. Throws like verify(). REQUIRES: an optimizer.
   void step(const StepInput& input);
   // Updates the average of the weights, if there is one. `step`: 1 is the first.
   void average_weights(int64_t step);
-  // Counts a step without updating parameters; zeroes the gradients. Throws like step().
+  // Counts a step without updating parameters; zeroes the gradients. Throws like verify().
   void skip_step();
   int64_t steps_done() const;  // REQUIRES: an optimizer
 

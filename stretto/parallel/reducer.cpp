@@ -204,7 +204,7 @@ void Reducer::complete_the_rest() {
 void Reducer::on_gradient(size_t parameter) {
   const std::string& name = arena_.parameters()[parameter].info.name;
   if (phase_ == Phase::idle || phase_ == Phase::awaiting) {
-    throw Error(
+    throw BackwardOutside(
         "the gradient of {} was computed outside of stretto's backward, so ranks would diverge; instead of loss.backward(), return the loss from training_step, or call backward(loss) of ManualOptimization or Lite",
         name);
   }

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "stretto/base/error.h"
 #include "stretto/comm/group.h"
 #include "stretto/parallel/arena.h"
 #include "stretto/parallel/fixed_order.h"
@@ -25,6 +26,11 @@ struct ReducerOptions {
   // summed in an order that depends only on it (fixed_order.h). REQUIRES: no parameter is sparse, and not
   // to_owners.
   int64_t fixed_order = 0;
+};
+
+// Thrown out of autograd by a backward that no Reducer has begun, such as loss.backward().
+struct BackwardOutside : Error {
+  using Error::Error;
 };
 
 // Sums the gradients of an arena over a group while backward runs. It uses hooks on the parameters; forward

@@ -54,6 +54,7 @@ struct Manual : Module {
     plan.several.push_back({"second", "b.*", optim::sgd({.lr = 0.1})});
   }
   std::shared_ptr<TwoLayers> net;
+  int rank = 0;
   Step step = [](Manual& module, const Batch& batch, ManualOptimization& manual) {
     manual.step("first", module.loss(batch));
     manual.step("second", module.loss(batch));
@@ -63,13 +64,17 @@ struct Manual : Module {
   std::function<void(const Batch&, StepContext&)> validate;
 };
 
-void fit_by_hand(Manual& module, const std::function<void(Recipe&)>& change) {
+void fit_by_hand(const std::function<void(Manual&)>& prepare, const std::function<void(Recipe&)>& change,
+                 int ranks = 1) {
   Recipe recipe;
   recipe.output = "run";
   recipe.training.epochs = 1;
   recipe.track.progress = "off";
   if (change) change(recipe);
-  comm::run_rank_threads(1, [&](Group& group) {
+  comm::run_rank_threads(ranks, [&](Group& group) {
+    Manual module;
+    module.rank = group.rank();
+    prepare(module);
     const Mesh mesh = make_mesh(recipe, group);
     const ManualPoints train, validation;
     Trainer(recipe, mesh, at::kCPU).fit(module, train, &validation);
@@ -81,16 +86,16 @@ void fit_by_hand(Manual& module, const std::function<void(Recipe&)>& change) {
 void add_manual(Mistakes& all) {
   const auto add = [&](const char* name, const std::function<void(Manual&)>& prepare,
                        const std::function<void(Recipe&)>& change = {}) {
-    all.push_back({std::string("manual: ") + name, [=] {
-                     Manual module;
-                     prepare(module);
-                     fit_by_hand(module, change);
-                   }});
+    all.push_back({std::string("manual: ") + name, [=] { fit_by_hand(prepare, change); }});
   };
   const auto add_step = [&](const char* name, const Manual::Step& step,
                             const std::function<void(Recipe&)>& change = {}) {
     add(
         name, [=](Manual& module) { module.step = step; }, change);
+  };
+  const auto add_ranks = [&](const char* name, const Manual::Step& step) {
+    const auto prepare = [=](Manual& module) { module.step = step; };
+    all.push_back({std::string("manual: ") + name, [=] { fit_by_hand(prepare, {}, /*ranks=*/2); }});
   };
   const auto add_plan = [&](const char* name, const Manual::Plan& plan) {
     add(name, [=](Manual& module) { module.change_plan = plan; });
@@ -174,6 +179,26 @@ void add_manual(Mistakes& all) {
         recipe.training.global_batch_size = 4;
         recipe.training.grad_accumulation_steps = 2;
       });
+  add_step("zero_grad() after the last step",
+           [](Manual& module, const Batch& batch, ManualOptimization& manual) {
+             manual.step("first", module.loss(batch));
+             module.net->zero_grad();
+           });
+  add_ranks("ranks that step different optimizers",
+            [](Manual& module, const Batch& batch, ManualOptimization& manual) {
+              manual.step(module.rank == 0 ? "first" : "second", module.loss(batch));
+            });
+  add_ranks("one backward more on a rank",
+            [](Manual& module, const Batch& batch, ManualOptimization& manual) {
+              if (module.rank == 1) manual.backward(module.loss(batch));
+              manual.step("first", module.loss(batch));
+            });
+  add_ranks("a gradient that is not finite on a rank", [](Manual& module, const Batch& batch,
+                                                          ManualOptimization& manual) {
+    const Tensor& weight = module.net->b->named_parameters()["weight"];
+    const Tensor zero = (weight - weight.detach()).abs();
+    manual.step("second", {(module.rank == 1 ? zero.sqrt() : zero).sum(), static_cast<double>(batch.count)});
+  });
   add("manual() in validation_step",
       [](Manual& module) { module.validate = [](const Batch&, StepContext& context) { context.manual(); }; });
   add("a returned loss that is not one element",

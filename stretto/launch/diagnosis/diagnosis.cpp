@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "stretto/base/rank_list.h"
 #include "stretto/base/strings.h"
 
 namespace stretto::launch {
@@ -34,16 +35,6 @@ bool is_behind(const RankRecord& rank, const FlightCall& call, size_t ranks) {
 
 const std::string& host_of(const FlightRecord& record, const RankRecord& rank) {
   return rank.host.empty() ? record.host : rank.host;
-}
-
-// "rank 3" or "ranks 0, 2"; at most eight ranks are listed.
-std::string rank_list(const std::vector<int>& ranks) {
-  constexpr size_t shown = 8;
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < ranks.size() && i < shown; ++i)
-    text += fmt::format("{}{}", i == 0 ? "" : ", ", ranks[i]);
-  if (ranks.size() > shown) text += fmt::format(" and {} more", ranks.size() - shown);
-  return text;
 }
 
 struct Difference {

@@ -1,5 +1,7 @@
 #include <cmath>
 
+#include <torch/optim/sgd.h>
+
 #include "stretto/trainer/api/manual_fixture.h"
 
 namespace stretto::trainer {
@@ -74,6 +76,29 @@ struct DivergesOnOneRank : GanTask {
     return {at::zeros({}), batch.count};
   }
 };
+struct CallsBackwardOfATensor : GanTask {
+  Loss training_step(const Batch& batch, StepContext&) override {
+    net->generator->forward(noise_of(batch)).sum().backward();
+    return {};
+  }
+};
+template <bool after>
+struct DropsGradients : GanTask {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    if (!after) net->zero_grad();
+    context.manual().step("generator", {net->generator->weight.sum(), batch.count});
+    if (after) torch::optim::SGD(net->parameters(), {0.1}).zero_grad();
+    return {at::zeros({}), batch.count};
+  }
+};
+struct ReplacesAParameter : GanTask {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    const Loss loss(net->generator->weight.sum(), batch.count);
+    net->discriminator->weight.set_data(at::zeros({1, 4}, at::kDouble));
+    context.manual().backward(loss);
+    return {};
+  }
+};
 struct AutomaticAsksForManual : Line {
   Loss training_step(const Batch& batch, StepContext& context) override {
     context.manual();
@@ -106,6 +131,13 @@ TEST_F(ManualTest, MistakesAreNamed) {
       "no optimizer has the parameter discriminator.weight, which matches none of \"generator.*\" of \"generator\"; "
       "use a pattern like \"discriminator.*\"");
   expect(Diverges(), "step 1: step(\"generator\"): the loss is not finite");
+  expect(
+      CallsBackwardOfATensor(),
+      "training_step of step 1: the gradient of generator.bias was computed outside of stretto's backward");
+  expect(DropsGradients<false>(),
+         "step 1: step(\"generator\"): the gradient of generator.weight was replaced or dropped");
+  expect(DropsGradients<true>(), "step 1: training_step: the gradient of generator.weight was replaced");
+  expect(ReplacesAParameter(), "step 1: backward(): parameter discriminator.weight was replaced after setup");
   expect(AutomaticAsksForManual(), "there are no optimizers to step here");
 }
 
@@ -137,7 +169,8 @@ struct StepsInOrderOfRanks : GanTask {
 
 TEST_F(ManualTest, RanksThatStepDifferentOptimizersAreRefused) {
   EXPECT_THAT([&] { fit<StepsInOrderOfRanks>(2); },
-              ThrowsMessage<ConfigError>(HasSubstr("another rank steps another optimizer here")));
+              ThrowsMessage<ConfigError>(HasSubstr(
+                  "step 1: step(\"generator\") on rank 0, but step(\"discriminator\") on rank 1; all")));
 }
 
 TEST_F(ManualTest, TheRankWhoseLossIsNotFiniteIsNamed) {

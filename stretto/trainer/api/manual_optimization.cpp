@@ -4,12 +4,17 @@
 #include <utility>
 
 #include "stretto/base/error.h"
+#include "stretto/base/rank_list.h"
+#include "stretto/base/strings.h"
+#include "stretto/comm/group.h"
 #include "stretto/config/recipe.h"
 #include "stretto/parallel/engine.h"
 #include "stretto/parallel/fixed_order.h"
 #include "stretto/parallel/loss_scale.h"
 #include "stretto/tensor/autocast.h"
+#include "stretto/trainer/run/nonfinite_gradient.h"
 #include "stretto/trainer/run/optimizer_set.h"
+#include "stretto/trainer/run/rank_calls.h"
 #include "stretto/trainer/run/turns.h"
 
 namespace stretto {
@@ -65,11 +70,13 @@ void require_loss(const Loss& loss, const std::string& subject) {
 }
 
 ManualOptimization::ManualOptimization(const Recipe& recipe, parallel::Engine& engine,
-                                       trainer::OptimizerSet& optimizers, int64_t total_steps, int rank)
+                                       trainer::OptimizerSet& optimizers, int64_t total_steps,
+                                       const Group& world)
     : training_(recipe.training),
       engine_(engine),
       optimizers_(optimizers),
-      rank_(rank),
+      rank_(world.rank()),
+      world_size_(world.size()),
       kept_(optimizers.size()) {
   check_settings(recipe);
   std::vector<std::string> names;
@@ -98,14 +105,17 @@ std::string ManualOptimization::place_of_step(size_t optimizer) const {
 
 void ManualOptimization::run_backward(const Loss& loss, parallel::Reduce reduce, const std::string& call) {
   require_running(call);
+  require_own_tensors(call);
   require_loss(loss, call + " got");
   try {
-    engine_.backward(parallel::scaled_loss(loss.sum, pass_.idle ? 0 : pass_.loss_factor), reduce);
+    engine_.backward(parallel::scaled_loss(loss.sum, pass_.idle ? 0 : pass_.loss_factor),
+                     search_ ? parallel::Reduce::never : reduce);
   } catch (const c10::Error& error) {
     refuse_used_graph(error.what_without_backtrace(), call);
     throw;
   }
   ++backwards_;
+  ++totals_.backwards;
   if (pass_.idle) return;
   totals_.loss += loss.sum.item<double>();
   totals_.counts[static_cast<size_t>(pass_.part)] += loss.count;
@@ -116,9 +126,18 @@ void ManualOptimization::require_running(const std::string& call) const {
   throw ConfigError("{}: training_step has ended; call backward() and step() in training_step only", call);
 }
 
+void ManualOptimization::require_own_tensors(const std::string& call) const {
+  try {
+    engine_.verify();
+  } catch (const Error& error) {
+    throw Error("{}: {}", call, error.what());
+  }
+}
+
 double ManualOptimization::step(const std::string& optimizer) {
   const size_t index = optimizers_.index(optimizer, "step");
   require_running(place_of_step(index));
+  require_own_tensors(place_of_step(index));
   if (backwards_ == 0) {
     throw ConfigError(
         "{}: there are no gradients: backward was not called after the last step, which zeroed those of all optimizers; call backward(loss) first, or step(\"{}\", loss)",
@@ -132,6 +151,7 @@ double ManualOptimization::step(const std::string& optimizer, const Loss& last) 
 }
 
 double ManualOptimization::run_step(size_t optimizer, const Loss* loss) {
+  if (search_) return repeat_step(optimizer, loss);
   const std::string call = place_of_step(optimizer);
   const bool in_turns = pass_.turns != nullptr;
   require_same_call(optimizer);
@@ -181,6 +201,7 @@ void ManualOptimization::keep(size_t optimizer) {
   if (!kept_[optimizer]) kept_[optimizer].emplace();
   kept_[optimizer]->loss += totals_.loss;
   kept_[optimizer]->counts[0] += totals_.counts[0];
+  kept_[optimizer]->backwards += totals_.backwards;
   totals_ = Totals();
   backwards_ = 0;
   ++steps_;
@@ -195,6 +216,24 @@ void ManualOptimization::restore(size_t optimizer) {
   });
   totals_.loss += kept->loss;
   totals_.counts[0] += kept->counts[0];
+  totals_.backwards += kept->backwards;
+}
+
+// Takes no step: in a call before that of the search, it was taken already.
+double ManualOptimization::repeat_step(size_t optimizer, const Loss* loss) {
+  if (loss != nullptr) run_backward(*loss, parallel::Reduce::never, place_of_step(optimizer));
+  if (pass_.calls++ == search_->call) {
+    optimizers_.select(optimizer);
+    for (const parallel::NamedParameter& parameter : engine_.facts().tensors.trainable) {
+      const Tensor& gradient = parameter.tensor.grad();
+      if (!gradient.defined() || !optimizers_.selected_has(parameter.name)) continue;
+      if (!gradient.isfinite().all().item<bool>()) search_->is_finite = false;
+    }
+    throw Found{};
+  }
+  engine_.gradients().clear();
+  backwards_ = 0;
+  return last_norm_;
 }
 
 // The sums of the losses since the last step, over all ranks.
@@ -205,35 +244,48 @@ struct ManualOptimization::Sums {
 
 // REQUIRES: the gradients are being reduced.
 ManualOptimization::Sums ManualOptimization::sum_totals(size_t optimizer) {
-  const std::string call = place_of_step(optimizer);
-  const auto number = static_cast<double>(optimizer);
-  const double wrong = std::isfinite(totals_.loss) ? 0 : 1;
   std::vector<double> totals = totals_.counts;
-  totals.insert(totals.end(), {totals_.loss, wrong, wrong * rank_, 1, number, number * number});
+  totals.push_back(totals_.loss);
+  trainer::append_calls(totals,
+                        {.optimizer = static_cast<int64_t>(optimizer),
+                         .backwards = totals_.backwards,
+                         .loss_is_finite = std::isfinite(totals_.loss)},
+                        rank_, world_size_);
   engine_.finish(totals);
   totals_ = Totals(pass_.parts);
   backwards_ = 0;
-  const auto take = [&] {
-    const double total = totals.back();
-    totals.pop_back();
-    return total;
-  };
-  const double squares = take(), sum = take(), ranks = take();
-  if (ranks * squares != sum * sum) {  // of equal numbers alone
-    throw ConfigError(
-        "{}: another rank steps another optimizer here; all ranks must step the same ones in the same order",
-        call);
-  }
-  const double wrong_rank = take(), wrong_ranks = take();
-  Sums sums = {.loss = take()};
+  const std::map<int, trainer::RankCalls> calls = trainer::take_calls(totals, world_size_);
+  require_equal_calls(calls, optimizer);
+  Sums sums = {.loss = totals.back()};
+  totals.pop_back();
   sums.count = parallel::sum_in_fixed_order(std::move(totals));
   if (sums.count <= 0)
     throw DataError(
-        "{}: the losses of the global batch count {} samples; give backward() or step() their number", call,
-        sums.count);
-  if (ranks > 1 && wrong_ranks == 1) sums.nonfinite_ranks = fmt::format(" on rank {}", wrong_rank);
-  if (ranks > 1 && wrong_ranks > 1) sums.nonfinite_ranks = fmt::format(" on {} ranks", wrong_ranks);
+        "{}: the losses of the global batch count {} samples; give backward() or step() their number",
+        place_of_step(optimizer), sums.count);
+  const auto ranks = trainer::ranks_by(&trainer::RankCalls::loss_is_finite, calls);
+  if (calls.size() > 1 && ranks.contains(false)) sums.nonfinite_ranks = " on " + rank_list(ranks.at(false));
   return sums;
+}
+
+// Without it, gradients of different losses would be added, or those of a loss counted twice.
+void ManualOptimization::require_equal_calls(const std::map<int, trainer::RankCalls>& calls,
+                                             size_t optimizer) const {
+  std::vector<std::string> found;
+  if (const auto ranks = trainer::ranks_by(&trainer::RankCalls::optimizer, calls); ranks.size() > 1) {
+    for (const auto& [number, of] : ranks)
+      found.push_back(fmt::format("step(\"{}\") on {}", optimizers_.part(static_cast<size_t>(number)).name,
+                                  rank_list(of)));
+    throw ConfigError("{}; all ranks must step the same optimizers in the same order",
+                      place_of(fmt::format("{}", fmt::join(found, ", but "))));
+  }
+  if (const auto ranks = trainer::ranks_by(&trainer::RankCalls::backwards, calls); ranks.size() > 1) {
+    for (const auto& [times, of] : ranks)
+      found.push_back(fmt::format("{} on {}", counted(times, "time"), rank_list(of)));
+    throw ConfigError(
+        "{}: backward was called {} since the last step; all ranks must call it equally often, also a rank without samples",
+        place_of_step(optimizer), fmt::join(found, ", but "));
+  }
 }
 
 double ManualOptimization::finish_step(size_t index) {
@@ -247,10 +299,13 @@ double ManualOptimization::finish_step(size_t index) {
   const bool overflows = is_fp16 && !std::isfinite(norm);
   if (!std::isfinite(sums.loss) || (!std::isfinite(norm) && !overflows)) {
     const std::string parameter = gradients.first_nonfinite();
-    throw Error("{}: the {} is not finite{}{}; lower the learning rate of \"{}\", or inspect the batch",
-                place_of_step(index), std::isfinite(sums.loss) ? "gradient" : "loss", sums.nonfinite_ranks,
-                parameter.empty() ? "" : ", first in the gradient of " + parameter,
-                optimizers_.part(index).name);
+    const std::string rest = fmt::format("{}; lower the learning rate of \"{}\", or inspect the batch",
+                                         parameter.empty() ? "" : ", first in the gradient of " + parameter,
+                                         optimizers_.part(index).name);
+    if (std::isfinite(sums.loss))
+      throw trainer::NonfiniteGradient(place_of_step(index) + ": the gradient is not finite", rest,
+                                       pass_.calls - 1);
+    throw Error("{}: the loss is not finite{}{}", place_of_step(index), sums.nonfinite_ranks, rest);
   }
   const double divisor = sums.count * pass_.loss_factor, before = norm / divisor;
   ++steps_;
@@ -299,7 +354,13 @@ void ManualOptimization::begin(const Pass& pass) {
 
 void ManualOptimization::end() {
   pass_.running = false;
+  if (search_) {
+    engine_.gradients().clear();
+    backwards_ = 0;
+    return;
+  }
   const std::string place = place_of("training_step");
+  require_own_tensors(place);
   if (backwards_ > 0) {
     throw ConfigError(
         "{} called backward after its last step of an optimizer; call step() with the optimizer that these gradients are for",

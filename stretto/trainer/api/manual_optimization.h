@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,10 +17,12 @@ enum class Reduce : uint8_t;
 namespace trainer {
 class MicroBatchRunner;
 class OptimizerSet;
+struct RankCalls;
 class TrainingRun;
 class Turns;
 struct Session;
 }  // namespace trainer
+class Group;
 struct Recipe;
 struct State;
 struct TrainingConfig;
@@ -42,22 +45,24 @@ struct TrainingConfig;
 class ManualOptimization {
  public:
   // Throws ConfigError for settings with which manual optimization cannot be combined. `optimizers` is that
-  // of `engine`; `rank`, the number of this rank in the job, is for messages.
+  // of `engine`; `world` has all ranks of the job.
   ManualOptimization(const Recipe& recipe, parallel::Engine& engine, trainer::OptimizerSet& optimizers,
-                     int64_t total_steps, int rank);
+                     int64_t total_steps, const Group& world);
 
   // Adds the gradients of a loss, given as a sum and a count, to those since the last step. The gradients of
   // all optimizers' parameters are computed; a step uses those of its own parameters and then zeroes all.
   // Throws ConfigError like a loss of training_step, for a graph that an earlier backward has freed or whose
-  // parameters were stepped since, and outside of training_step.
+  // parameters were stepped since, and outside of training_step. Throws Error naming a parameter that was
+  // replaced, or whose gradient was.
   void backward(const Loss& loss);
 
   // Sums the gradients over the ranks, divides by the sum of the counts, clips them by training.max_grad_norm
   // and max_grad_value, and steps the optimizer by its schedule. Returns the norm before clipping, the same
   // on all ranks; 0 if updates() is false. In fp16 the optimizer is not stepped if its gradients overflow,
-  // and the norm is not finite. Throws Error if the loss or, in other precisions, the gradients are not
-  // finite, and ConfigError outside of training_step, if backward was not called since the last step, or if
-  // ranks step different optimizers. Collective.
+  // and the norm is not finite. Throws Error like backward(), and if the loss or, in other precisions, the
+  // gradients are not finite, with the ranks whose own are not: then training_step is called again, for its
+  // gradients only. Throws ConfigError outside of training_step, if backward was not called since the last
+  // step, and if ranks step different optimizers or did not call backward equally often. Collective.
   double step(const std::string& optimizer);
 
   // The same as backward(last) and step(optimizer), but the gradients are summed over the ranks while
@@ -94,16 +99,27 @@ class ManualOptimization {
     explicit Totals(int64_t parts = 1) : counts(static_cast<size_t>(parts)) {}
     double loss = 0;
     std::vector<double> counts;
+    int64_t backwards = 0;
   };
+  // A batch that is repeated after a step whose gradients were not finite, up to the call of that step in
+  // each micro-batch: the gradients are computed again, but not summed over the ranks.
+  struct Search {
+    size_t call;
+    bool is_finite = true;  // the gradients on this rank
+  };
+  struct Found {};  // ends the repeated training_step; not a std::exception, so that modules do not catch it
   void begin(const Pass& pass);
   void end();
   std::string place_of(const std::string& call) const;
   std::string place_of_step(size_t optimizer) const;
   void require_running(const std::string& call) const;
+  void require_own_tensors(const std::string& call) const;
   void add_gradients(const Loss& loss, const std::string& call);
   void run_backward(const Loss& loss, parallel::Reduce reduce, const std::string& call);
   double run_step(size_t optimizer, const Loss* loss);
   void require_same_call(size_t optimizer);
+  void require_equal_calls(const std::map<int, trainer::RankCalls>& calls, size_t optimizer) const;
+  double repeat_step(size_t optimizer, const Loss* loss);
   void keep(size_t optimizer);
   void restore(size_t optimizer);
   struct Sums;
@@ -118,7 +134,7 @@ class ManualOptimization {
   const TrainingConfig& training_;
   parallel::Engine& engine_;
   trainer::OptimizerSet& optimizers_;
-  int rank_;
+  const int rank_, world_size_;
   Pass pass_;
   Totals totals_;                            // since the last step
   std::vector<std::optional<Totals>> kept_;  // of each optimizer, in earlier micro-batches of this batch
@@ -128,6 +144,7 @@ class ManualOptimization {
   double last_norm_ = 0;                     // of the last update
   bool overflowed_ = false;                  // gradients of a step of this batch, in fp16
   std::optional<double> norm_;               // gradient norm of the batch's first update
+  std::optional<Search> search_;
   int64_t batches_done_ = 0;
 };
 

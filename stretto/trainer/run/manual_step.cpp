@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "stretto/trainer/run/nonfinite_gradient.h"
 #include "stretto/trainer/run/training_run.h"
 
 namespace stretto::trainer {
@@ -9,7 +10,13 @@ void TrainingRun::step_manually(const data::GlobalBatch& batch, const Requests& 
                                 StepReport& report) {
   ManualOptimization& manual = *session_.manual;
   LoggedWindows logged;
-  StepTotals local = runner_.by_hand(batch, pass_info(), manual, logged);
+  StepTotals local;
+  try {
+    local = runner_.by_hand(batch, pass_info(), manual, logged);
+  } catch (const NonfiniteGradient& error) {
+    if (session_.mesh.world().size() == 1) throw;
+    throw error.with_ranks(find_ranks(batch, error.call()));
+  }
   local.requests = requests;
   StepTotals::Packed sums = local.pack();
   Group& ranks = session_.mesh.group(Axes::sum);

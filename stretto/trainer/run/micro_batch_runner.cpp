@@ -13,6 +13,7 @@
 #include "stretto/parallel/fixed_order.h"
 #include "stretto/parallel/loss_scale.h"
 #include "stretto/parallel/phase.h"
+#include "stretto/parallel/reducer.h"
 #include "stretto/tensor/autocast.h"
 #include "stretto/trainer/api/manual_optimization.h"
 #include "stretto/trainer/records/logged_values.h"
@@ -79,6 +80,8 @@ auto in_step(const char* part, const PassInfo& info, const Call& call) {
   } catch (c10::Error& error) {
     error.add_context("in " + place());
     throw;
+  } catch (const parallel::BackwardOutside& error) {
+    throw Error("{}: {}", place(), error.what());
   } catch (const Error&) {
     throw;
   } catch (const std::system_error&) {
@@ -184,6 +187,13 @@ StepTotals MicroBatchRunner::by_hand(const data::GlobalBatch& batch, const PassI
   const int64_t count = std::ssize(batch.micro_batches);
   std::optional<Turns> turns;
   if (batch.parts > 0 && count > 1) turns.emplace(count);
+  const auto step_of_module = [&](Pass& pass) {
+    try {
+      return in_step("training_step", info, [&] { return module_.training_step(pass.batch, pass.context); });
+    } catch (const ManualOptimization::Found&) {
+      return Loss(at::zeros({}), 0);
+    }
+  };
   const auto step = [&](Pass& pass) {
     pass.context.set_manual(&manual);
     const int64_t part = batch.own_parts.begin + pass.number - passes_before_parts(batch);
@@ -195,7 +205,7 @@ StepTotals MicroBatchRunner::by_hand(const data::GlobalBatch& batch, const PassI
                   .part = batch.parts > 0 ? part : 0,
                   .turns = turns ? &*turns : nullptr,
                   .number = pass.number});
-    return in_step("training_step", info, [&] { return module_.training_step(pass.batch, pass.context); });
+    return step_of_module(pass);
   };
   const auto use = [&](const Pass& pass, const Loss& loss) {
     if (!loss.sum.defined() || loss.sum.numel() != 1) {
@@ -211,7 +221,7 @@ StepTotals MicroBatchRunner::by_hand(const data::GlobalBatch& batch, const PassI
     manual.end();
     if (!pass.idle()) losses.set(pass.number, loss);
   };
-  if (turns) {
+  if (turns && !manual.search_) {
     turns->run(
         [&](int64_t number) { run_pass<Loss>(batch, number, info, /*idle_runs=*/true, logged, step, use); });
   } else {

@@ -178,7 +178,7 @@ TEST(MicroBatchRunner, AModuleThatStepsItselfRunsOnEveryRankAndCountsItsSamples)
     parallel::Engine engine(module.root(), mesh, {.precision = Precision::fp64}, std::move(set));
     Recipe recipe;
     recipe.training.max_grad_norm = 0;
-    ManualOptimization manual(recipe, engine, all, /*total_steps=*/10, /*rank=*/0);
+    ManualOptimization manual(recipe, engine, all, /*total_steps=*/10, group);
     MicroBatchRunner runner(module, points, mesh, {.device = at::kCPU});
     LoggedWindows logged;
     data::GlobalBatch batch = {.samples = {4, 5, 6}, .micro_batches = {{6, 4, 5}}};

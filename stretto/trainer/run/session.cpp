@@ -136,7 +136,7 @@ Session::Session(const SessionParts& parts, OptimizerPlan plan, const TensorSour
   optim::StepRates base = engine.facts().base_rates;
   base.lr *= lr_scale_of(recipe.optimizer, mesh.batch_plan().global_batch_size);
   schedule->start(base, count_total_steps());
-  if (several != nullptr) manual.emplace(recipe, engine, *several, count_total_steps(), mesh.world().rank());
+  if (several != nullptr) manual.emplace(recipe, engine, *several, count_total_steps(), mesh.world());
   // libtorch seeds the generator differently in each process.
   at::manual_seed(static_cast<uint64_t>(recipe.training.seed));
   parallel::separate_random_numbers(mesh);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "stretto/base/rank_list.h"
 #include "stretto/trainer/run/training_run.h"
 
 // Finds the rank and the parameter that caused a step to fail.
@@ -42,6 +43,21 @@ std::string TrainingRun::find_culprit(const StepTotals& local, const data::Globa
   if (!parameter.empty()) clauses.push_back(fmt::format("first in the gradient of {}", parameter));
   if (!rank) clauses.emplace_back("only in the sum over all ranks");
   return fmt::format(" ({})", fmt::join(clauses, ", "));
+}
+
+// For the `call`-th step of a module that steps its optimizers itself: names the ranks whose own gradient is
+// not finite. The steps before it are not taken again, so that the parameters are those that it had.
+std::string TrainingRun::find_ranks(const data::GlobalBatch& batch, size_t call) {
+  ManualOptimization& manual = *session_.manual;
+  engine_.gradients().clear();
+  manual.search_.emplace(ManualOptimization::Search{.call = call});
+  LoggedWindows ignored;
+  runner_.by_hand(batch, pass_info(), manual, ignored);
+  const auto all = session_.mesh.world().all_gather_bytes(manual.search_->is_finite ? "finite" : "");
+  std::vector<int> ranks;
+  for (size_t rank = 0; rank < all.size(); ++rank)
+    if (all[rank].empty()) ranks.push_back(static_cast<int>(rank));
+  return ranks.empty() ? " in the sum over all ranks only" : " on " + rank_list(ranks);
 }
 
 }  // namespace stretto::trainer

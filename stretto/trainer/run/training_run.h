@@ -40,6 +40,7 @@ class TrainingRun {
   Requests of_any_rank(Requests local) const;
   std::string find_culprit(const StepTotals& local, const data::GlobalBatch& batch);
   bool own_gradient_is_finite(const data::GlobalBatch& batch);
+  std::string find_ranks(const data::GlobalBatch& batch, size_t call);
   void skip_overflow(StepReport& report);
   double clip_gradients(double norm, double divisor);
   optim::Evaluation evaluate_again(const data::GlobalBatch& batch);

@@ -1,0 +1,99 @@
+#include <cmath>
+
+#include "stretto/trainer/api/manual_fixture.h"
+
+// What the ranks of a step of manual optimization compare, and how they are named.
+namespace stretto::trainer {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+// Rank 1 calls backward once more.
+struct CallsBackwardAgain : GanTask {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    const auto loss = [&] { return Loss(net->generator->weight.square().sum(), 0); };
+    context.manual().backward(loss());
+    if (context.data_parallel().rank() == 1) context.manual().backward(loss());
+    context.manual().step("generator", {loss().sum, batch.count});
+    return {at::zeros({}), batch.count};
+  }
+};
+
+TEST_F(ManualTest, RanksThatCallBackwardUnequallyOftenAreNamed) {
+  for (const char* strategy : {"ddp", "zero1"}) {
+    recipe_.training.strategy = strategy;
+    EXPECT_THAT([&] { fit<CallsBackwardAgain>(3); },
+                ThrowsMessage<ConfigError>(HasSubstr(
+                    "step 1: step(\"generator\"): backward was called 2 times on ranks 0, 2, but 3 times on "
+                    "rank 1 since the last step; all ranks must call it equally often")))
+        << strategy;
+  }
+  recipe_.training.strategy = "ddp";
+  recipe_.training.grad_accumulation_steps = 2;
+  const auto refuses = [&] {
+    EXPECT_THAT([&] { fit<CallsBackwardAgain>(2); },
+                ThrowsMessage<ConfigError>(HasSubstr("4 times on rank 0, but 6 times on rank 1 since")));
+  };
+  refuses();
+  recipe_.training.deterministic = true;
+  refuses();
+}
+
+// The gradient of the generator's weight is not finite on rank 1, and that of the discriminator's, which is
+// not used here, on rank 0. The losses are.
+struct GradientDivergesOnOneRank : GanTask {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    const auto nan_gradient = [](const Tensor& weight) {
+      return (weight - weight.detach()).abs().sqrt().sum();
+    };
+    const Tensor &weight = net->generator->weight, &other = net->discriminator->weight;
+    const int rank = context.data_parallel().rank();
+    context.manual().step("discriminator", {other.square().sum(), batch.count});
+    Tensor sum = weight.square().sum();
+    if (rank == 0) sum = sum + nan_gradient(other);
+    if (rank == 1) sum = sum + nan_gradient(weight);
+    context.manual().backward({weight.square().sum(), 0});
+    context.manual().step("generator", {sum, batch.count});
+    return {at::zeros({}), batch.count};
+  }
+};
+
+TEST_F(ManualTest, TheRanksWhoseGradientIsNotFiniteAreNamed) {
+  const auto refuses = [&](const std::string& which) {
+    EXPECT_THAT(
+        [&] { fit<GradientDivergesOnOneRank>(2); },
+        ThrowsMessage<Error>(HasSubstr(
+            "step 1: step(\"generator\"): the gradient is not finite on rank 1, first in the gradient "
+            "of generator.weight; lower")))
+        << which;
+  };
+  for (const auto& [strategy, backend] : strategies_and_backends) {
+    recipe_.training.strategy = strategy;
+    backend_ = backend;
+    refuses(fmt::format("{} {}", strategy, backend));
+  }
+  recipe_.training.strategy = "ddp";
+  recipe_.training.grad_accumulation_steps = 2;
+  refuses("accumulated");
+  recipe_.training.deterministic = true;
+  refuses("deterministic");
+}
+
+// Each rank's gradient is finite, but not their sum.
+struct SumOverflows : GanTask {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    const Tensor& weight = net->generator->weight;
+    context.manual().step("generator", {(weight - weight.detach()).sum() * 1.5e308, batch.count});
+    return {at::zeros({}), batch.count};
+  }
+};
+
+TEST_F(ManualTest, AGradientThatOverflowsInTheSumIsNotThatOfARank) {
+  EXPECT_THAT(
+      [&] { fit<SumOverflows>(2); },
+      ThrowsMessage<Error>(HasSubstr("the gradient is not finite in the sum over all ranks only, first")));
+}
+
+}  // namespace
+}  // namespace stretto::trainer
