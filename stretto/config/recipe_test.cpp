@@ -114,8 +114,9 @@ TEST(Recipe, AFastDevRunIsANumberOfStepsOrTrue) {
   }
   for (const char* value : {"false", "False", "0"})
     EXPECT_EQ(recipe_with(value), recipe_of("output: o\n")) << value;
-  refuses("output: o\n", {"training.fast_dev_run=maybe"},
-          "--set training.fast_dev_run=maybe: training.fast_dev_run: \"maybe\" is not a whole number");
+  refuses(
+      "output: o\n", {"training.fast_dev_run=maybe"},
+      "--set training.fast_dev_run=maybe: training.fast_dev_run: \"maybe\" is neither a whole number (of at most 64 bits) nor false nor true");
 }
 
 TEST(Recipe, StrategyMayCarryThePrecision) {

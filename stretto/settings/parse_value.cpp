@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
+
+#include <fmt/ranges.h>
 
 #include "stretto/base/enum_names.h"
 #include "stretto/base/error.h"
@@ -34,6 +37,13 @@ void check_range(const std::string& text, double number, const Rule& rule) {
   if (!rule.allows(number)) throw ConfigError("{} is out of range; it must be {}", text, rule.range_text());
 }
 
+// What a text is that is neither a number nor one of the names that are accepted instead of numbers.
+std::string no_number(const Rule& rule) {
+  constexpr const char* number = "a whole number (of at most 64 bits)";
+  if (rule.spellings.empty()) return fmt::format("not {}", number);
+  return fmt::format("neither {} nor {}", number, fmt::join(std::views::keys(rule.spellings), " nor "));
+}
+
 template <>
 struct Scalar<int64_t> {
   static constexpr const char* name = "whole number";
@@ -41,7 +51,7 @@ struct Scalar<int64_t> {
   static int64_t parse(const std::string& text, const Rule& rule) {
     const auto known = rule.spellings.find(lower_case(text));
     const auto number = parse_int(known == rule.spellings.end() ? text : known->second);
-    if (!number) throw ConfigError("\"{}\" is not a whole number (of at most 64 bits)", text);
+    if (!number) throw ConfigError("\"{}\" is {}", text, no_number(rule));
     check_range(text, static_cast<double>(*number), rule);
     return *number;
   }
