@@ -77,7 +77,8 @@ TEST(LaunchProgram, ADeepspeedConfigurationIsTheStrategy) {
   EXPECT_THAT(result.err, has_all("these settings are not applied:\n", "ds.json:1:", "gradient_clipping"));
   EXPECT_THAT(shell(launch + " -- stretto train a.yaml").err,
               has_all("--deepspeed:", "stretto train RECIPE --deepspeed "));
-  EXPECT_THAT(shell(launch + " --strat zero1 -- true").err, HasSubstr("--strat excludes --deepspeed"));
+  EXPECT_THAT(shell(launch + " --strat zero1 -- true").err,
+              HasSubstr("--strat and --deepspeed exclude one another"));
   write_file_atomic(file, R"({"zero_optimization": {"stage": 4}})");
   const ShellResult refused = shell(launch + " -- true");
   EXPECT_EQ(refused.exit_code, 2);

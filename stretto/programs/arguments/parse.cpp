@@ -156,6 +156,22 @@ std::string describe_missing_value(const std::string& message) {
                      message.substr(type, message.size() - missing.size() - type));
 }
 
+// Names an argument in a message: "--ddp", or "the name \"zero2\"" if it is given by its position.
+std::string mention(const CLI::App& verb, const std::string& name) {
+  const CLI::Option* option = verb.get_option_no_throw(name);
+  const bool by_position = option != nullptr && option->get_positional() && !option->results().empty();
+  return by_position ? fmt::format("the {} \"{}\"", name, option->results().front()) : name;
+}
+
+// CLI11's message for arguments that exclude one another, in our words; another message as it is.
+std::string describe_exclusion(const CLI::App& verb, const std::string& message) {
+  constexpr std::string_view excludes = " excludes ";
+  const size_t at = message.find(excludes);
+  if (at == std::string::npos) return message;
+  return fmt::format("{} and {} exclude one another; give one of them", mention(verb, message.substr(0, at)),
+                     mention(verb, message.substr(at + excludes.size())));
+}
+
 // The message for a missing verb, such as for "stretto checkpoints".
 std::string describe_missing_verb(const std::vector<std::string>& verbs,
                                   const std::vector<std::string>& extra) {
@@ -177,9 +193,11 @@ std::string describe_usage_error(const CLI::App& app, const CLI::ParseError& err
   const bool is_extra = !extra.empty() && (is_extra_error || is_unknown);
   const std::string name = full_name(app, verb);
   const std::vector<std::string> inner = names_of_verbs(verb);
+  const bool is_exclusion = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExcludesError);
   std::string message =
       !inner.empty() ? describe_missing_verb(inner, extra)
       : is_extra     ? describe_extra(verb, extra.front())
+      : is_exclusion ? describe_exclusion(verb, error.what())
                      : describe_missing_value(describe_repetition(with_short_name(verb, error.what())));
   if (const size_t end = message.find_last_not_of(".\n "); end != std::string::npos) message.resize(end + 1);
   return fmt::format("{}{}{}; {}--help lists the options", name, name.empty() ? "" : ": ", message,

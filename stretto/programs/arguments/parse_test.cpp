@@ -94,6 +94,23 @@ TEST(Parse, AnOptionIsNotTheValueOfAnother) {
               HasSubstr("--set: its value KEY=VALUE is missing, as --train_file follows"));
 }
 
+TEST(Parse, ArgumentsThatExcludeOneAnotherAreNamed) {
+  CLI::App app("", "stretto");
+  CLI::App* verb = app.add_subcommand("strats");
+  CLI::Option* name = verb->add_option("name");
+  CLI::Option* json = verb->add_flag("--json");
+  verb->add_flag("--ddp")->excludes(name)->excludes(json);
+  const auto said = [&app](std::initializer_list<const char*> words) {
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(parse(app, static_cast<int>(words.size()), std::data(words)), 2);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(said({"stretto", "strats", "zero2", "--ddp"}),
+              HasSubstr("strats: the name \"zero2\" and --ddp exclude one another; give one of them;"));
+  EXPECT_THAT(said({"stretto", "strats", "--ddp", "--json"}),
+              HasSubstr("--json and --ddp exclude one another; give one of them;"));
+}
+
 TEST(Parse, AnOptionThatHelpDoesNotListIsNamedToo) {
   EXPECT_THAT(TrainCommand().usage_error({"r.yaml", "--rdzv-id", "7", "--rdzv-backend=etcd"}),
               HasSubstr("stretto train: --rdzv-backend: \"etcd\": hosts meet"));
