@@ -11,6 +11,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/file_writer.h"
+#include "stretto/base/path_error.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/base/temporary_name.h"
 
@@ -134,6 +135,23 @@ TEST(Files, FoldersAreMadeWithTheirParents) {
   EXPECT_THAT(
       [&] { make_folders(file + "/a/b"); },
       ThrowsMessage<IoError>("cannot create the folder " + file + "/a/b: " + file + ": Not a directory"));
+}
+
+TEST(Files, PathsOfResultsAreRefusedWhereNoFileCanBeCreated) {
+  const TempFolder folder;
+  const auto path = [&](const std::string& name) { return folder.path() / name; };
+  write_file_atomic(path("file"), "");
+  make_folders(path("a"));
+  EXPECT_NO_THROW(require_file_path(path("file")));
+  EXPECT_NO_THROW(require_file_path(path("a/new")));
+  const auto refuses = [&](const std::string& name, const char* reason) {
+    EXPECT_THAT([&] { require_file_path(path(name)); },
+                ThrowsMessage<PathError>("cannot write " + path(name).string() + ": " + reason));
+  };
+  refuses("no/new", "No such file or directory");
+  refuses("file/new", "Not a directory");
+  refuses("a", "Is a directory");
+  refuses(std::string(300, 'x'), "File name too long");
 }
 
 TEST(Files, FolderIsRenamedToAFreeNameOnly) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "stretto/base/error.h"
@@ -16,5 +17,9 @@ struct PathError : IoError {
 // Throws the error of a file or folder that could not be created: PathError if the errno `reason` requires
 // another path, else IoError.
 [[noreturn]] void fail_to_create(int reason, const std::string& message);
+
+// Throws PathError unless a file can be created, or replaced, at `path`, which a user chose for the result of
+// a command.
+void require_file_path(const std::filesystem::path& path);
 
 }  // namespace stretto

@@ -74,6 +74,7 @@ TEST_F(Reports, RunsExportsValues) {
   EXPECT_THAT(csv, AllOf(StartsWith("step,epoch,loss,lr,eval_accuracy\n10,0.25,0.1,0.5,\n"),
                          HasSubstr("\n40,1,,,0.75\n")));
   EXPECT_THAT(refusal("runs export runs"), HasSubstr("is not the output folder of a run"));
+  EXPECT_THAT(refusal("runs export runs/a -o no/v.csv"), HasSubstr("cannot write no/v.csv: No such file"));
 }
 
 TEST_F(Reports, AFolderWithANameThatIsNotUtf8) {
@@ -102,6 +103,7 @@ TEST_F(Reports, PlotFitsEightyColumnsAndWritesSvg) {
   EXPECT_THAT(refusal("plot a --metric los"),
               has_all("\"los\"", "did you mean \"loss\"?", "loss, lr, eval_accuracy"));
   EXPECT_THAT(refusal("plot a --rows 3"), HasSubstr("--rows"));
+  EXPECT_THAT(refusal("plot a --svg no/a.svg"), HasSubstr("cannot write no/a.svg: No such file"));
 }
 
 TEST_F(Reports, PlotLrNeedsNeitherModelNorData) {

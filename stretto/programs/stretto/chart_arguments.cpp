@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "stretto/base/files.h"
+#include "stretto/base/path_error.h"
 #include "stretto/programs/arguments/checks.h"
 
 namespace stretto::cli {
@@ -51,6 +52,7 @@ void add_chart_arguments(CLI::App& verb, ChartArguments& arguments) {
 
 void show_chart(const report::Chart& chart, const ChartArguments& arguments) {
   if (!arguments.svg.empty()) {
+    require_file_path(arguments.svg);
     write_file_atomic(arguments.svg, report::svg_chart(chart));
     fmt::print("{}\n", arguments.svg.string());
     return;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "stretto/base/files.h"
+#include "stretto/base/path_error.h"
 #include "stretto/programs/stretto/verbs.h"
 #include "stretto/report/page.h"
 
@@ -19,6 +20,7 @@ void write_report(const ReportArguments& arguments) {
   for (const auto& folder : arguments.runs) runs.push_back(report::read_run(folder));
   std::filesystem::path output = arguments.output;
   if (output.empty()) output = runs.size() == 1 ? runs[0].folder / "report.html" : "report.html";
+  require_file_path(output);
   write_file_atomic(output, report::html_page(runs, STRETTO_VERSION));
   fmt::print("{}\n", output.string());
 }

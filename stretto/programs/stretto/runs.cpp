@@ -6,6 +6,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/json.h"
+#include "stretto/base/path_error.h"
 #include "stretto/base/strings.h"
 #include "stretto/programs/stretto/table.h"
 #include "stretto/programs/stretto/verbs.h"
@@ -135,6 +136,7 @@ void export_values(const std::filesystem::path& run, std::filesystem::path outpu
   if (report::read_run(run).metrics.empty())
     throw ConfigError("{} has recorded no values yet: metrics.jsonl is missing or empty", run.string());
   if (output.empty()) output = run / "metrics.csv";
+  require_file_path(output);
   track::write_metrics_csv(run / "metrics.jsonl", output);
   fmt::print("{}\n", output.string());
 }
