@@ -61,16 +61,6 @@ std::string hash_text(const std::filesystem::path& path, const std::string& colu
 
 std::string column_of(const Recipe& recipe) { return recipe.data.text.value_or("text"); }
 
-// Errors about a text begin with its setting.
-template <class Read>
-auto with_label(const std::string& label, const Read& read) {
-  try {
-    return read();
-  } catch (const DataError& error) {
-    throw DataError("{}: {}", label, error.what());
-  }
-}
-
 // The text of a setting. Throws DataError that begins with it.
 TextSource open_text(const Recipe& recipe, const char* setting, const std::vector<MixturePart>& parts) {
   TextSource source{parts.size() == 1 ? parts.front().path.string() : setting, recipe.origins.label(setting),

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "stretto/base/error.h"
 #include "stretto/comm/mesh.h"
 #include "stretto/config/recipe.h"
 #include "stretto/data/similar_labels.h"
@@ -21,6 +22,16 @@ std::optional<bool> prefix_space(const Recipe& recipe);
 
 // The tokenizer in `folder`, with the settings of the recipe's tokenizer section.
 text::Tokenizer load_tokenizer(const Recipe& recipe, const std::filesystem::path& folder);
+
+// Returns read(), which reads the file of a setting. Errors about the file begin with `label`, the setting.
+template <class Read>
+auto with_label(const std::string& label, const Read& read) {
+  try {
+    return read();
+  } catch (const DataError& error) {
+    throw DataError("{}: {}", label, error.what());
+  }
+}
 
 // Removes everything after the first `most` rows, sentences or questions of a file (data.max_train_samples
 // and similar settings).

@@ -32,7 +32,7 @@ class QuestionAnswering : public FineTuning<QuestionSet, data::QuestionDataset, 
  private:
   TrainingFiles read_for_training() override;
   QuestionSet read_for_test(const std::vector<std::string>&) override {
-    return read_scored(*recipe_.data.test, recipe_.data.max_test_samples);
+    return read_scored("data.test", *recipe_.data.test, recipe_.data.max_test_samples);
   }
   bool has_labels(const QuestionSet& set) const override { return set.has_gold; }
   std::string content_hash(const QuestionSet& set) const override;
@@ -52,7 +52,12 @@ class QuestionAnswering : public FineTuning<QuestionSet, data::QuestionDataset, 
   TestResults write_results(const QuestionSet& set, const ExtractiveQa& module,
                             const Predictions& predictions, const Metrics& metrics) const override;
 
-  QuestionSet read_scored(const std::filesystem::path& file, const std::optional<int64_t>& most) const;
+  // The first `most` questions of the file of a setting, with their contexts.
+  QuestionSet read(const char* setting, const std::filesystem::path& file,
+                   const std::optional<int64_t>& most) const;
+  // Likewise, of a file that predictions are compared with.
+  QuestionSet read_scored(const char* setting, const std::filesystem::path& file,
+                          const std::optional<int64_t>& most) const;
   void handle_misplaced(QuestionSet& set) const;
   void refuse_unanswerable(const QuestionSet& set) const;
   bool may_have_no_answer(const QuestionSet& scored) const;
@@ -64,9 +69,9 @@ class QuestionAnswering : public FineTuning<QuestionSet, data::QuestionDataset, 
   const QuestionAnsweringConfig& settings_;
 };
 
-// Returns the first `most` questions of a file, with their contexts.
-QuestionSet read(const std::filesystem::path& file, const std::optional<int64_t>& most) {
-  QuestionSet set = corpus::read_questions(file);
+QuestionSet QuestionAnswering::read(const char* setting, const std::filesystem::path& file,
+                                    const std::optional<int64_t>& most) const {
+  QuestionSet set = with_label(recipe_.origins.label(setting), [&] { return corpus::read_questions(file); });
   keep_first(set.questions, most);
   if (most) set.contexts.resize(set.questions.back().context + 1);
   return set;
@@ -125,10 +130,9 @@ AnswerOptions QuestionAnswering::answer_options(const QuestionSet* scored) const
           .null_score_diff_threshold = settings_.null_score_diff_threshold};
 }
 
-// Reads a file that predictions are compared with.
-QuestionSet QuestionAnswering::read_scored(const std::filesystem::path& file,
+QuestionSet QuestionAnswering::read_scored(const char* setting, const std::filesystem::path& file,
                                            const std::optional<int64_t>& most) const {
-  QuestionSet set = read(file, most);
+  QuestionSet set = read(setting, file, most);
   set.require_distinct_ids();
   refuse_unanswerable(set);
   return set;
@@ -180,13 +184,14 @@ void QuestionAnswering::handle_misplaced(QuestionSet& set) const {
 }
 
 QuestionAnswering::TrainingFiles QuestionAnswering::read_for_training() {
-  TrainingFiles files{.train = read(*recipe_.data.train, recipe_.data.max_train_samples)};
+  TrainingFiles files{.train = read("data.train", *recipe_.data.train, recipe_.data.max_train_samples)};
   if (files.train.count_unanswerable() == std::ssize(files.train.questions))
     throw DataError("{}: no question has an answer, from which nothing can be learned", files.train.name);
   handle_misplaced(files.train);
   refuse_unanswerable(files.train);
   if (recipe_.data.validation)
-    files.validation = read_scored(*recipe_.data.validation, recipe_.data.max_validation_samples);
+    files.validation =
+        read_scored("data.validation", *recipe_.data.validation, recipe_.data.max_validation_samples);
   return files;
 }
 

@@ -71,7 +71,9 @@ class TextClassification : public FineTuning<Table, TextDataset, SequenceClassif
   TestResults write_results(const Table& table, const SequenceClassification& module,
                             const Predictions& predictions, const Metrics& metrics) const override;
 
-  Table read(const std::filesystem::path& file, const data::LabelSet* labels, bool require_labels) const;
+  // Reads the file of a setting.
+  Table read(const char* setting, const std::filesystem::path& file, const data::LabelSet* labels,
+             bool require_labels) const;
   ClassificationSettings settings(const std::vector<std::string>& labels) const;
   void require_monitored_metric(const std::vector<std::string>& labels, const Table& validation) const;
   void write_predictions(const Table& table, const ClassificationResults& results) const;
@@ -97,8 +99,8 @@ ClassificationSettings TextClassification::settings(const std::vector<std::strin
           .glue_task = config_.glue_task};
 }
 
-Table TextClassification::read(const std::filesystem::path& file, const data::LabelSet* labels,
-                               bool require_labels) const {
+Table TextClassification::read(const char* setting, const std::filesystem::path& file,
+                               const data::LabelSet* labels, bool require_labels) const {
   data::ReadOptions options;
   options.columns = {recipe_.data.text.value_or(""), recipe_.data.text_pair.value_or(""),
                      recipe_.data.label.value_or("")};
@@ -108,7 +110,7 @@ Table TextClassification::read(const std::filesystem::path& file, const data::La
   options.require_labels = require_labels;
   options.encoding = corpus::parse_encoding(recipe_.data.encoding.value_or("utf-8"), data_names);
   options.names = data_names;
-  return data::read_rows(file, options);
+  return with_label(recipe_.origins.label(setting), [&] { return data::read_rows(file, options); });
 }
 
 std::unique_ptr<TextDataset> TextClassification::tokenize(const Table& table, const TextModel&,
@@ -154,12 +156,13 @@ TextClassification::TrainingFiles TextClassification::read_for_training() {
       if (problem_ != ProblemType::regression) expected.emplace(*labels);
     }
   }
-  TrainingFiles files{.train = read(*recipe_.data.train, expected ? &*expected : nullptr, true)};
+  TrainingFiles files{.train =
+                          read("data.train", *recipe_.data.train, expected ? &*expected : nullptr, true)};
   data::check_training_labels(files.train);
   warn_of_similar_labels(mesh_, files.train.name, data::label_uses(files.train));
   keep_first(files.train.rows, recipe_.data.max_train_samples);
   if (recipe_.data.validation) {
-    files.validation = read(*recipe_.data.validation, &files.train.labels, true);
+    files.validation = read("data.validation", *recipe_.data.validation, &files.train.labels, true);
     keep_first(files.validation->rows, recipe_.data.max_validation_samples);
   }
   if (recipe_.data.validation_split) {
@@ -175,7 +178,7 @@ TextClassification::TrainingFiles TextClassification::read_for_training() {
 Table TextClassification::read_for_test(const std::vector<std::string>& names) {
   require_problem(recipe_, trainer::RunFolder(recipe_.output).model(), names.size(), problem_);
   const data::LabelSet labels(names);
-  Table table = read(*recipe_.data.test, &labels, false);
+  Table table = read("data.test", *recipe_.data.test, &labels, false);
   keep_first(table.rows, recipe_.data.max_test_samples);
   return table;
 }

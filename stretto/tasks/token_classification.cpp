@@ -79,7 +79,8 @@ class TokenClassification : public FineTuning<TaggedCorpus, data::TaggedDataset,
                             const Predictions& predictions, const Metrics& metrics) const override;
 
   std::optional<std::vector<std::string>> tags_of_model() const;
-  TaggedCorpus read(const std::filesystem::path& file,
+  // Reads the file of a setting.
+  TaggedCorpus read(const char* setting, const std::filesystem::path& file,
                     const std::optional<std::vector<std::string>>& trained_tags, bool require_tags) const;
   void check_model(const TextModel& model) const;
   std::shared_ptr<KeptStates> kept_states(const data::TaggedDataset* dataset, const TextModel& model) const;
@@ -99,7 +100,7 @@ std::optional<std::vector<std::string>> TokenClassification::tags_of_model() con
 }
 
 // Tags that are numbers are named by the recipe, else by the tags of the model.
-TaggedCorpus TokenClassification::read(const std::filesystem::path& file,
+TaggedCorpus TokenClassification::read(const char* setting, const std::filesystem::path& file,
                                        const std::optional<std::vector<std::string>>& trained_tags,
                                        bool require_tags) const {
   corpus::TaggedOptions options;
@@ -116,7 +117,7 @@ TaggedCorpus TokenClassification::read(const std::filesystem::path& file,
     options.scheme = corpus::parse_tag_scheme(settings_.tag_scheme.name());
   options.require_tags = require_tags;
   options.encoding = corpus::parse_encoding(recipe_.data.encoding.value_or("utf-8"), data_names);
-  return corpus::read_tagged(file, options);
+  return with_label(recipe_.origins.label(setting), [&] { return corpus::read_tagged(file, options); });
 }
 
 std::unique_ptr<data::TaggedDataset> TokenClassification::tokenize(const TaggedCorpus& corpus,
@@ -233,9 +234,9 @@ std::shared_ptr<KeptStates> TokenClassification::kept_states(const data::TaggedD
 
 TokenClassification::TrainingFiles TokenClassification::read_for_training() {
   const auto trained_tags = tags_of_model();
-  TrainingFiles files{.train = read(*recipe_.data.train, trained_tags, true)};
+  TrainingFiles files{.train = read("data.train", *recipe_.data.train, trained_tags, true)};
   if (recipe_.data.validation) {
-    files.validation = read(*recipe_.data.validation, trained_tags, true);
+    files.validation = read("data.validation", *recipe_.data.validation, trained_tags, true);
     keep_first(files.validation->sentences, recipe_.data.max_validation_samples);
   }
   warn_of_numbers(files.train);
@@ -249,7 +250,7 @@ TokenClassification::TrainingFiles TokenClassification::read_for_training() {
 }
 
 TaggedCorpus TokenClassification::read_for_test(const std::vector<std::string>& labels) {
-  TaggedCorpus corpus = read(*recipe_.data.test, labels, false);
+  TaggedCorpus corpus = read("data.test", *recipe_.data.test, labels, false);
   keep_first(corpus.sentences, recipe_.data.max_test_samples);
   return corpus;
 }
