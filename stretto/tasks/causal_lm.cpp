@@ -195,17 +195,22 @@ std::optional<int64_t> CausalLm::most_blocks(bool is_scored) const {
 std::shared_ptr<const Corpus> CausalLm::open_corpus(const std::filesystem::path& path,
                                                     const text::Tokenizer& tokenizer) const {
   const std::filesystem::path cache = recipe_.data.cache.value_or(recipe_.output / "cache");
-  return token_corpus::open_corpus(path, tokenizer, tokenizer_path_, cache,
-                                   {.documents = {.rule = rule_of(settings_.document),
-                                                  .keep_newlines = settings_.keep_newlines,
-                                                  .column = column_of(recipe_)},
-                                    .eos = settings_.append_eos,
-                                    .wait = true,
-                                    .names = {{"column", "data.text"},
-                                              {"eos", "causal_lm.append_eos"},
-                                              {"eos_token", "tokenizer.path"},
-                                              {"overwrite", "data.cache"},
-                                              {"output", "data.cache"}}});
+  auto corpus = token_corpus::open_corpus(path, tokenizer, tokenizer_path_, cache,
+                                          {.documents = {.rule = rule_of(settings_.document),
+                                                         .keep_newlines = settings_.keep_newlines,
+                                                         .column = column_of(recipe_)},
+                                           .eos = settings_.append_eos,
+                                           .wait = true,
+                                           .names = {{"column", "data.text"},
+                                                     {"eos", "causal_lm.append_eos"},
+                                                     {"eos_token", "tokenizer.path"},
+                                                     {"overwrite", "data.cache"},
+                                                     {"output", "data.cache"}}});
+  const bool separate = settings_.blocks == BlockKind::documents;
+  if (corpus->tokens() > (separate ? corpus->documents() : 1)) return corpus;
+  throw DataError(
+      "{}: the text has {} in {}; a token is predicted from those before it in its document, so a document needs 2 tokens or more",
+      path.string(), counted(corpus->tokens(), "token"), counted(corpus->documents(), "document"));
 }
 
 std::unique_ptr<TextBlocks> CausalLm::mix(const TextSource& source, const text::Tokenizer& tokenizer,

@@ -1,4 +1,4 @@
-#include "tests/train/thread_workspace.h"
+#include "tests/train/decoder_workspace.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -245,6 +245,33 @@ TEST(TrainLaws, ReferenceKernelsTakeTheSameSteps) {
   expect_same_steps(workspace, "fast", "reference");
   const std::string weights = "/model/model.safetensors";
   EXPECT_FALSE(workspace.read("fast" + weights) == workspace.read("reference" + weights));
+}
+
+TEST(TrainLaws, TextsWithoutATokenToPredictAreRefusedBeforeAStep) {
+  const DecoderWorkspace workspace;
+  const auto refusal = [&](const std::string& text, const std::string& settings) {
+    workspace.write("short.txt", text);
+    const std::string what =
+        workspace.refusal_of("short", 1, "data.train=" + workspace.path("short.txt") + " " + settings);
+    EXPECT_THAT(what, HasSubstr("--set data.train: " + workspace.path("short.txt") + ": the text has "));
+    return what;
+  };
+  EXPECT_THAT(refusal("good\n", "causal_lm.blocks=stream"), HasSubstr("has 1 token in 1 document;"));
+  EXPECT_THAT(refusal("good\nfilm\n", ""), HasSubstr("has 2 tokens in 2 documents;"));
+  workspace.write("short.txt", "good\nfilm\n");
+  workspace.train("stream", 1, "causal_lm.blocks=stream data.train=" + workspace.path("short.txt"));
+}
+
+TEST(TrainLaws, EmptyFilesOfAnyTaskAreNamedWithTheirSetting) {
+  const ThreadWorkspace workspace;
+  for (const auto& [task, name] : {std::pair("text-classification", "empty.tsv"),
+                                   {"token-classification", "empty.conll"},
+                                   {"question-answering", "empty.json"}}) {
+    const std::string file = workspace.path(name);
+    workspace.write(name, "");
+    EXPECT_THAT(workspace.refusal_of("empty", 1, fmt::format("task={} data.train={}", task, file)),
+                HasSubstr("--set data.train: " + file + ": "));
+  }
 }
 
 }  // namespace
