@@ -118,6 +118,18 @@ TEST_F(Launch, ExitCodeAndLastLinesOfTheFirstFailureArePassedOn) {
                     Not(HasSubstr("  | 2\n")), HasSubstr("stopping the other ranks")));
 }
 
+TEST_F(Launch, LastLinesThatWereShownAreNotRepeated) {
+  LaunchOptions options = shell("[ $RANK = 1 ] || exec sleep 1000; echo plain; echo bad >&2; exit 7", 2);
+  EXPECT_EQ(launch(options), 7);
+  EXPECT_THAT(text("err"), AllOf(HasSubstr("[rank 1] bad\n"), HasSubstr("not shown above:\n  | plain\n"),
+                                 Not(HasSubstr("  | bad"))))
+      << "standard output is another file";
+  std::filesystem::remove(here("err"));
+  start(options, [] { ::dup2(STDERR_FILENO, STDOUT_FILENO); });
+  EXPECT_EQ(exit_code(), 7);
+  EXPECT_THAT(text("err"), AllOf(HasSubstr("[rank 1] plain\n"), Not(HasSubstr("  | "))));
+}
+
 TEST_F(Launch, DeathBySignalIsNamedAndTheOthersAreStopped) {
   const std::string script = "echo $$ > " + here("pid$RANK") + "; [ $RANK = 2 ] && { while ! [ -s " +
                              here("pid0") + " ]; do sleep 0.01; done; kill -SEGV $$; }; exec sleep 1000";

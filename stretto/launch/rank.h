@@ -19,7 +19,7 @@ struct Rank {
 std::string name_of(const Rank& rank, bool with_host);
 
 // "rank 1 (process 7) ended with exit code 3; its log is run/training_1.log", with the rank's last lines.
-std::string describe_end(const Rank& rank, const std::string& name, const Ending& ending, bool with_lines,
+std::string describe_end(const Rank& rank, const std::string& name, const Ending& ending, LastLines which,
                          bool with_log);
 
 }  // namespace stretto::launch

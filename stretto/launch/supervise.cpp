@@ -185,9 +185,7 @@ class Supervisor {
     }
     if (asked_for) return;
     if (!outcome_.failure.empty() && !explains) return note_later_failure(rank, ending);
-    // Rank 0's last lines are already on this host's terminal.
-    report_ = describe_end(rank, name(rank), ending, /*with_lines=*/rank.rank != 0,
-                           /*with_log=*/keeps_log(ending));
+    report_ = describe_end(rank, name(rank), ending, LastLines::unseen, /*with_log=*/keeps_log(ending));
     report_at_ = Clock::now() + report_delay;
     lost_reader_ = options_.own_program && rank.rank == 0 && rank.output.lost_reader() && ending.signal == 0;
     note_failure(take_record(fmt::format("{} {}", name(rank), ending.text())));
@@ -277,7 +275,7 @@ class Supervisor {
     own_failures_.push_back(outcome_.failure);
     const bool is_cause = ending.signal != 0 || ending.code == usage_error;
     const std::chrono::milliseconds delay(is_cause ? 0 : 700);
-    const std::string text = describe_end(rank, name(rank), ending, /*with_lines=*/true, keeps_log(ending));
+    const std::string text = describe_end(rank, name(rank), ending, LastLines::all, keeps_log(ending));
     job_->report(ending.exit_code(), text, *outcome_.record, delay);
     *report_at_ += delay;
   }

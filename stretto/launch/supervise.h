@@ -42,10 +42,10 @@ inline constexpr int hang_exit_code = 124;  // like timeout(1)
 // else that of the first rank that failed (128 + n if signal n killed it), or hang_exit_code (see
 // diagnosis.h).
 //
-// The first failure is reported with its rank, cause and last lines; the other ranks get SIGTERM, and SIGKILL
-// soon after. The first SIGINT, SIGTERM, SIGHUP or SIGQUIT to the launcher sends one SIGTERM to the ranks;
-// ranks that die of it give 128 + the launcher's own signal. A second one kills them. SIGUSR1 is forwarded to
-// each rank whose program handles it.
+// The first failure is reported with its rank, cause and the last lines that were not shown; the other ranks
+// get SIGTERM, and SIGKILL soon after. The first SIGINT, SIGTERM, SIGHUP or SIGQUIT to the launcher sends one
+// SIGTERM to the ranks; ranks that die of it give 128 + the launcher's own signal. A second one kills them.
+// SIGUSR1 is forwarded to each rank whose program handles it.
 //
 // A rank that exits with usage_error has reported the reason itself: consequential errors of other ranks are
 // not shown, nor is the exit itself for stretto's own programs, and likewise if rank 0 of such a program has

@@ -47,6 +47,9 @@ class Console {
   // Whether the reader of a stream has exited; nothing more is written to it.
   bool broken(int stream) const { return writer(stream).broken(); }
 
+  // Whether both streams are one file, such as a terminal.
+  bool has_one_reader() const { return streams_[0].writer == streams_[1].writer; }
+
   // Whether the buffer is full because its reader is slow, so that the ranks' output should stay in their
   // pipes for now.
   bool full(int stream) const { return writer(stream).full(); }

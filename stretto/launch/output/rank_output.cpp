@@ -76,20 +76,27 @@ size_t RankOutput::read_some(int stream) {
 
 void RankOutput::take_line(int stream, std::string_view line) {
   constexpr size_t kept = 10;
-  last_.emplace_back(line);
+  const bool shown = show_line(stream, line);
+  // Rank 0's lines are a run's own output: whoever redirects them knows where they are.
+  last_.push_back({std::string(line), shown && (rank_ == 0 || stream == 1 || console_->has_one_reader())});
   if (last_.size() > kept) last_.pop_front();
+}
 
+bool RankOutput::show_line(int stream, std::string_view line) {
   const bool logged = log_line(line);
   const bool marked = line.starts_with(mark_);
   if (const auto message = message_in(stream, line)) {
     console_->message(rank_, *message);
   } else if (rank_ == 0) {
-    return;
+    return true;  // by read_some
   } else if (marked && (stream == 1 || !logged)) {
     console_->line(stream, line);
   } else if (!logged) {
     console_->line(stream, mark_ + std::string(line));
+  } else {
+    return false;
   }
+  return true;
 }
 
 // The logger marks its messages with the rank as soon as it knows it.
@@ -125,9 +132,10 @@ void RankOutput::close_log(const std::string& reason) {
   log::warning("the log file of rank {} is closed, and its lines go to the console: {}", rank_, reason);
 }
 
-std::string RankOutput::last_lines() const {
+std::string RankOutput::last_lines(LastLines which) const {
   std::string text;
-  for (const std::string& line : last_) text += fmt::format("  | {}\n", line);
+  for (const Line& line : last_)
+    if (which == LastLines::all || !line.seen) text += fmt::format("  | {}\n", line.text);
   return text;
 }
 

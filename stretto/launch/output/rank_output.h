@@ -15,6 +15,10 @@
 
 namespace stretto::launch {
 
+// Which of a rank's last lines a report of its end quotes: all, or those that the reader of the launcher's
+// standard error has not seen.
+enum class LastLines { all, unseen };
+
 // Forwards a rank's standard output (stream 0) and standard error (stream 1): to its log file, if there is
 // one, line by line with time stamps; and to the console. The console gets rank 0's output unchanged, and all
 // lines of the other ranks with the prefix "[rank <n>] "; if there is a log file, only lines of standard
@@ -44,7 +48,7 @@ class RankOutput {
   bool lost_reader() const { return lost_reader_; }
 
   const std::filesystem::path& log() const { return log_path_; }
-  std::string last_lines() const;  // the last ten lines, indented
+  std::string last_lines(LastLines which) const;  // of the last ten lines, indented
 
  private:
   struct Stream {
@@ -53,6 +57,7 @@ class RankOutput {
   };
   size_t read_some(int stream);
   void take_line(int stream, std::string_view line);
+  bool show_line(int stream, std::string_view line);  // returns whether the console has it
   // A warning or error of the logger, without the rank's mark.
   std::optional<std::string_view> message_in(int stream, std::string_view line) const;
   bool log_line(std::string_view line);
@@ -65,7 +70,11 @@ class RankOutput {
   Console* console_;
   bool lost_reader_ = false;
   std::array<Stream, 2> streams_;
-  std::deque<std::string> last_;
+  struct Line {
+    std::string text;
+    bool seen;
+  };
+  std::deque<Line> last_;
 };
 
 }  // namespace stretto::launch
