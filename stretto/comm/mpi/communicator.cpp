@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <iomanip>
+#include <limits>
 #include <mutex>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -114,6 +117,18 @@ Communicator::~Communicator() {
   Library::end();
 }
 
+namespace {
+
+// "0.25 s"
+std::string seconds_text(std::chrono::milliseconds duration) {
+  std::ostringstream text;
+  text << std::setprecision(std::numeric_limits<double>::digits10)
+       << std::chrono::duration<double>(duration).count() << " s";
+  return text.str();
+}
+
+}  // namespace
+
 // Spins first, then sleeps between polls to leave the core to others.
 void Communicator::finish(MPI_Request request, const std::atomic<bool>& closing) const {
   const auto until = Clock::now() + deadline_;
@@ -126,8 +141,7 @@ void Communicator::finish(MPI_Request request, const std::atomic<bool>& closing)
       std::this_thread::yield();
       continue;
     }
-    if (Clock::now() > until)
-      fail("no answer within " + std::to_string(deadline_.count() / 1000.0).substr(0, 6) + " s");
+    if (Clock::now() > until) fail("no answer within " + seconds_text(deadline_));
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
