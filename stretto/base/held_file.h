@@ -18,7 +18,8 @@ class HeldFile {
   HeldFile(std::filesystem::path path, bool hold);
 
   void write(std::string_view bytes);  // throws IoError
-  void release();                      // later lines are written at once. Throws IoError
+  bool is_held() const { return !file_; }
+  void release();  // later lines are written at once. Throws IoError
 
  private:
   std::filesystem::path path_;

@@ -117,6 +117,11 @@ void release_file() {
   }
 }
 
+void discard_held_file() {
+  const std::lock_guard lock(state().mutex);
+  if (state().file && state().file->is_held()) state().file.reset();
+}
+
 void buffer_stderr(bool to_launcher) {
   StreamWriter::Limits limits;
   if (to_launcher) {

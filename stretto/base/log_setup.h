@@ -10,6 +10,9 @@ namespace stretto::log {
 void open_held_file(const std::filesystem::path& path);
 void release_file();
 
+// Closes a file that was not released, without having written to it.
+void discard_held_file();
+
 // From this call on, lines reach stderr through a bounded buffer and a separate thread (StreamWriter), so
 // that a reader that stops (an unread pipe, a terminal after Ctrl-S, a stopped launcher) never blocks this
 // process. Log lines may then appear later than output that the program writes to stderr itself.

@@ -9,6 +9,7 @@
 
 #include "stretto/base/file_faults.h"
 #include "stretto/base/files.h"
+#include "stretto/base/log_setup.h"
 #include "stretto/base/temp_folder.h"
 
 namespace stretto::log {
@@ -30,6 +31,23 @@ TEST(Log, LinesGoToStderrAndToTheFile) {
   EXPECT_THAT(read_file(folder.path() / "training_0.log"),
               MatchesRegex(time + "======== start of process [0-9]+ ========\n" + time + "info step 1\n" +
                            time + "error step 2 failed\n"));
+}
+
+TEST(Log, AHeldFileIsDiscardedWithoutAChange) {
+  const TempFolder folder;
+  const auto path = folder.path() / "training_0.log";
+  open_held_file(path);
+  testing::internal::CaptureStderr();
+  info("nothing to do");
+  discard_held_file();
+  release_file();
+  EXPECT_FALSE(std::filesystem::exists(path));
+  open_held_file(path);
+  release_file();
+  discard_held_file();
+  info("kept");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "nothing to do\nkept\n");
+  EXPECT_THAT(read_file(path), AllOf(HasSubstr("info kept\n"), Not(HasSubstr("nothing"))));
 }
 
 TEST(Log, FullDiskIsReportedAndTolerated) {

@@ -44,9 +44,9 @@ struct Page {
 };
 
 struct Header {
-  std::atomic<uint64_t> magic, ranks, first_step_taken;
+  std::atomic<uint64_t> magic, ranks, first_step_taken, nothing_to_do;
 };
-constexpr uint64_t board_magic = 0x3274667465727473;  // "stretft2", for this layout
+constexpr uint64_t board_magic = 0x3374667465727473;  // "stretft3", for this layout
 constexpr size_t header_bytes = 64;
 static_assert(sizeof(Header) <= header_bytes && alignof(Page) <= header_bytes);
 static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
@@ -127,6 +127,19 @@ std::optional<std::pair<uint64_t, RecordedCollective>> read_slot(const Slot& slo
                                               .failed = ended < 0});
 }
 
+// Sets a field of the record at `path`; does nothing without a launcher.
+void set(const std::string& path, std::atomic<uint64_t> Header::*field) {
+  if (path.empty()) return;
+  const Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0) return;  // the launcher has ended: nothing reads the record
+  const auto size = static_cast<size_t>(status.st_size);
+  if (size < board_bytes(1)) throw IoError("{}: is not a flight record", path);
+  void* memory = map_shared(fd, size);
+  header_of(memory).*field = 1;
+  ::munmap(memory, size);
+}
+
 }  // namespace
 
 int64_t record_time() {
@@ -156,18 +169,10 @@ int FlightBoard::pid(int rank) const { return static_cast<int>(page_of(memory_, 
 int64_t FlightBoard::progress(int rank) const { return page_of(memory_, rank).progress.load(); }
 
 bool FlightBoard::first_step_taken() const { return header_of(memory_).first_step_taken != 0; }
+bool FlightBoard::has_nothing_to_do() const { return header_of(memory_).nothing_to_do != 0; }
 
-void note_first_step(const std::string& path) {
-  if (path.empty()) return;
-  const Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  struct stat status {};
-  if (!fd || ::fstat(fd.get(), &status) != 0) return;  // the launcher has ended: nothing reads the record
-  const auto size = static_cast<size_t>(status.st_size);
-  if (size < board_bytes(1)) throw IoError("{}: is not a flight record", path);
-  void* memory = map_shared(fd, size);
-  header_of(memory).first_step_taken = 1;
-  ::munmap(memory, size);
-}
+void note_first_step(const std::string& path) { set(path, &Header::first_step_taken); }
+void note_nothing_to_do(const std::string& path) { set(path, &Header::nothing_to_do); }
 
 RankFlight FlightBoard::read(int rank) const {
   const Page& page = page_of(memory_, rank);

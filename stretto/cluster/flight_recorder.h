@@ -64,6 +64,7 @@ class FlightBoard {
   int pid(int rank) const;  // RankFlight::pid; as cheap as progress()
   int64_t progress(int rank) const;
   bool first_step_taken() const;    // see note_first_step()
+  bool has_nothing_to_do() const;   // see note_nothing_to_do()
   RankFlight read(int rank) const;  // safe while the rank writes
 
  private:
@@ -75,6 +76,9 @@ class FlightBoard {
 // Notifies the launcher that the run has taken its first step, from which on log files are written. Called by
 // the first rank of each host. Does nothing without a launcher, that is, for an empty `path`.
 void note_first_step(const std::string& path);
+
+// Likewise, that the run had ended before, so that nothing is written to its log files.
+void note_nothing_to_do(const std::string& path);
 
 // A rank's side: one page of the board. Thread-safe and lock-free; a call costs well under a microsecond.
 class FlightRecorder : public std::enable_shared_from_this<FlightRecorder> {

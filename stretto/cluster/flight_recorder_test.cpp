@@ -61,6 +61,16 @@ TEST(FlightRecorder, TheLauncherSeesTheProgressOfARank) {
   EXPECT_TRUE(board.read(0).collectives.empty());
 }
 
+TEST(FlightRecorder, TheLauncherSeesWhetherARunTakesSteps) {
+  const FlightBoard board(1);
+  EXPECT_FALSE(board.first_step_taken() || board.has_nothing_to_do());
+  note_nothing_to_do(board.path());
+  EXPECT_TRUE(board.has_nothing_to_do() && !board.first_step_taken());
+  note_first_step(board.path());
+  EXPECT_TRUE(board.first_step_taken());
+  note_first_step("");  // without a launcher
+}
+
 TEST(FlightRecorder, TheLastTwoHundredAreKept) {
   const FlightBoard board(1);
   const auto recorder = FlightRecorder::open(board.path(), 0);

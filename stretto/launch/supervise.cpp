@@ -56,7 +56,7 @@ class Supervisor {
     if (job_) follow_the_job();
     if (report_at_) report_failure();
     if (job_) conclude_the_job();
-    if (outcome_.exit_code == 0) release_logs();
+    if (outcome_.exit_code == 0 && !board_.has_nothing_to_do()) release_logs();
     outcome_.logs_held = logs_held_;
     outcome_.refused = is_refusal(outcome_.exit_code);
     return outcome_;

@@ -18,7 +18,7 @@ struct SuperviseOptions {
   std::chrono::milliseconds hang_timeout{300'000};  // 0: hangs are not detected
   bool own_program = false;                         // see LaunchOptions
   // Whether the ranks' log files stay unchanged until the run takes its first step (cluster::note_first_step)
-  // or ends with success.
+  // or ends with success, unless it had nothing to do (cluster::note_nothing_to_do).
   bool logs_held = false;
   bool logs_are_new = false;  // the caller removes them if the run is refused
   int restart_count = 0;      // number of earlier restarts of the group, for the record
@@ -32,7 +32,7 @@ struct Outcome {
   std::string failure = {};                 // the first failure: "rank 1 (process 7) ended with exit code 3"
   std::optional<FlightRecord> record = {};  // taken at the first failure
   bool host_lost = false;                   // the job cannot be restarted without it
-  bool logs_held = false;                   // the logs are still held: the run failed without a step
+  bool logs_held = false;                   // the logs are still held: the run ended without a step
   bool refused = false;  // one of stretto's programs exited with usage_error before its first step
 };
 

@@ -269,6 +269,7 @@ TEST_F(Interrupted, AFinishedRunTakesNoSteps) {
   EXPECT_EQ(newest("run"), 300) << "the final state is saved";
   const std::string summary = workspace_.read("run/summary.json"),
                     metrics = workspace_.read("run/metrics.jsonl"),
+                    log = workspace_.read("run/logger_logs/training_0.log"),
                     weights = workspace_.read("run/model/model.safetensors");
 
   const ShellResult again = workspace_.run("train", 2, settings);
@@ -278,6 +279,7 @@ TEST_F(Interrupted, AFinishedRunTakesNoSteps) {
                                HasSubstr("raise training.max_steps")));
   EXPECT_EQ(workspace_.read("run/summary.json"), summary);
   EXPECT_EQ(workspace_.read("run/metrics.jsonl"), metrics);
+  EXPECT_EQ(workspace_.read("run/logger_logs/training_0.log"), log);
   EXPECT_TRUE(workspace_.read("run/model/model.safetensors") == weights);
 
   workspace_.train("run", 2,

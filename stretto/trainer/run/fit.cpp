@@ -84,7 +84,7 @@ void Fit::begin() {
     log::info(
         "nothing to do: the run in {} has ended; to continue it, change the setting that ended it, or choose another output",
         recipe_.output.string());
-    result_.was_finished = true;
+    leave_folder();
     return;
   }
   if (result_.resumed_after == 0 && !over()) evaluations_.at_start();
@@ -138,8 +138,16 @@ bool Fit::was_finished() {
   log::info(
       "nothing to do: the run in {} has completed all of its steps ({}); to train longer, raise {} and accept the change with --set 'checkpoint.accept_changes=[{}]'",
       recipe_.output.string(), session_->steps_done(), setting, setting);
-  result_.was_finished = true;
+  leave_folder();
   return true;
+}
+
+// Called when there is nothing to do: the folder, with its logs, stays as it is.
+void Fit::leave_folder() {
+  result_.was_finished = true;
+  log::discard_held_file();
+  const cluster::RankInfo info = cluster::read_rank_info();
+  if (info.local_rank == 0) cluster::note_nothing_to_do(info.heartbeat);
 }
 
 void Fit::roll_back(const std::string& reason) {

@@ -28,6 +28,7 @@ class Fit {
   void begin();
   void prepare_callbacks();
   bool was_finished();
+  void leave_folder();
   bool is_complete();
   void claim_folder();
   void begin_records(int64_t steps_done);
