@@ -40,8 +40,8 @@ void require_file(const Recipe& recipe, const std::string& setting, const std::f
                     recipe.origins.label(setting), path.string(), download_hint(setting, path));
 }
 
-void require_path(const Recipe& recipe, const std::string& setting, const OptionalPath& path,
-                  const std::string& why) {
+void require_path(const Recipe& recipe, const std::string& setting,
+                  const std::optional<std::filesystem::path>& path, const std::string& why) {
   if (!path)
     throw ConfigError("{} is required {}; add it to the recipe, or pass --set {}=...", setting, why, setting);
   require_file(recipe, setting, *path);
