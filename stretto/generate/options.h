@@ -94,8 +94,8 @@ struct TextGeneratorOptions {
   GenerationOptions generation = {};  // read_generation_config() returns those of a folder
   int64_t batch_size = 8;             // the number of prompts that are continued at a time
   // Receives the text that is added to the first continuation of a prompt, token by token, in whole
-  // characters. Beam search does not call it, because it may discard tokens. Prompts are numbered from 0;
-  // several are continued at a time.
+  // characters that no further token changes: joined, the pieces are the text. Beam search does not call it,
+  // because it may discard tokens. Prompts are numbered from 0; several are continued at a time.
   std::function<void(int64_t prompt, std::string_view piece)> on_piece = {};
   // Receives the continuations of a prompt, the best first, in the order of prompts.
   std::function<void(int64_t prompt, const std::string& text, const std::vector<GeneratedText>& found)>

@@ -14,13 +14,6 @@ using generate::GeneratorParts;
 using generate::SearchEvents;
 using generate::TextStream;
 
-// Returns the text after its first `shown` bytes, from the beginning of a character: a later token can change
-// how preceding invalid bytes are decoded.
-std::string_view rest(std::string_view text, size_t shown) {
-  while (shown < text.size() && (static_cast<unsigned char>(text[shown]) & 0xC0) == 0x80) ++shown;
-  return text.substr(shown);
-}
-
 TextGeneratorOptions with_end_token(TextGeneratorOptions options, const text::Tokenizer& tokenizer) {
   if (options.generation.eos_token_id.empty()) {
     if (const auto end = tokenizer.eos_id()) options.generation.eos_token_id = {*end};
@@ -71,11 +64,10 @@ struct TextGenerator::State {
 
   void show(int64_t prompt, int32_t token) {
     Text& text = texts.at(prompt);
-    text.tokens.push_back(token);
-    const std::string settled = text.stream.settled(text.tokens);
-    if (settled.size() <= text.shown) return;
-    options.on_piece(prompt, rest(settled, text.shown));
-    text.shown = settled.size();
+    const std::string piece = text.stream.add(token);
+    if (piece.empty()) return;
+    options.on_piece(prompt, piece);
+    text.shown += piece.size();
   }
 
   void deliver(int64_t prompt, const std::vector<std::vector<int32_t>>& sequences) {
@@ -84,7 +76,7 @@ struct TextGenerator::State {
     std::vector<GeneratedText> found;
     for (const auto& tokens : sequences) found.push_back({text.stream.text(tokens), tokens});
     if (options.on_piece && options.generation.num_beams == 1 && found[0].text.size() > text.shown)
-      options.on_piece(prompt, rest(found[0].text, text.shown));
+      options.on_piece(prompt, std::string_view(found[0].text).substr(text.shown));
     if (options.on_text) options.on_text(prompt, text.prompt, found);
   }
 
@@ -92,8 +84,7 @@ struct TextGenerator::State {
   struct Text {
     std::string prompt;
     TextStream stream;
-    std::vector<int32_t> tokens = {};  // of the first continuation
-    size_t shown = 0;                  // the number of bytes of its text that were passed to on_piece
+    size_t shown = 0;  // bytes of the first continuation that were passed to on_piece
   };
 
   std::shared_ptr<const void> owner;

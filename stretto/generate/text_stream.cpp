@@ -1,6 +1,7 @@
 #include "stretto/generate/text_stream.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace stretto::generate {
 namespace {
@@ -25,8 +26,13 @@ TextStream::TextStream(const text::Tokenizer& tokenizer, std::span<const int32_t
     : tokenizer_(tokenizer),
       prompt_(prompt.begin(), prompt.end()),
       prompt_text_(tokenizer.decode(prompt)),
-      stop_(std::move(stop)) {
+      stop_(std::move(stop)),
+      joined_(tokenizer) {
   for (const std::string& one : stop_) longest_stop_ = std::max(longest_stop_, one.size());
+  size_t returned = 0;
+  for (const int32_t token : prompt) returned += joined_->add(token).size();
+  prompt_rest_ = prompt_text_.substr(returned);
+  if (!prompt_rest_.empty()) alone_.emplace(tokenizer);
 }
 
 // Decoders may treat the first token of a text specially, so the prompt is decoded with the new tokens.
@@ -71,13 +77,35 @@ bool TextStream::is_stopped(std::span<const int32_t> new_tokens) const {
          first_stop(decode(new_tokens)) != std::string_view::npos;
 }
 
-std::string TextStream::settled(std::span<const int32_t> new_tokens) const {
-  std::string shown = text(new_tokens);
-  while (shown.ends_with(replacement)) shown.resize(shown.size() - replacement.size());
-  size_t held = 0;
-  for (const std::string& stop : stop_) held = std::max(held, overlap(shown, stop));
-  shown.resize(shown.size() - held);
-  return shown;
+std::string TextStream::add(int32_t token) {
+  if (is_ended_) return "";
+  held_ += add_text(token);
+  const size_t end = first_stop(held_);
+  is_ended_ = end != std::string::npos;
+  if (is_ended_) held_.resize(end);
+  size_t kept = 0;
+  for (const std::string& stop : stop_) kept = std::max(kept, overlap(held_, stop));
+  const std::string piece = held_.substr(0, held_.size() - kept);
+  held_.erase(0, piece.size());
+  return piece;
+}
+
+// What the next token adds to decode() of the tokens.
+std::string TextStream::add_text(int32_t token) {
+  std::string joined = joined_ ? joined_->add(token) : "";
+  if (!alone_) return joined;
+  std::string alone = alone_->add(token);
+  if (!joined_) return alone;
+  joined_text_ += joined;
+  alone_text_ += alone;
+  const size_t known = std::min(joined_text_.size(), prompt_rest_.size());
+  if (joined_text_.compare(0, known, prompt_rest_, 0, known) != 0) {
+    joined_.reset();
+    return std::exchange(alone_text_, {});
+  }
+  if (known < prompt_rest_.size()) return "";
+  alone_.reset();
+  return joined_text_.substr(known);
 }
 
 }  // namespace stretto::generate

@@ -1,11 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "stretto/text/tokenizer.h"
+#include "stretto/text/id_decoder.h"
 
 namespace stretto::generate {
 
@@ -24,12 +25,14 @@ class TextStream {
   // of them. Decodes the last tokens only, about as many as the longest stop string has bytes.
   bool is_stopped(std::span<const int32_t> new_tokens) const;
 
-  // The part of this text that can be shown while further tokens may follow: it ends before an incomplete
-  // character and before what may be the beginning of a stop string. It can be shorter than after an earlier
-  // token if a tokenizer decodes successive bytes together.
-  std::string settled(std::span<const int32_t> new_tokens) const;
+  // Takes the next new token, and returns what it adds to the part of the text that can be shown while
+  // further tokens may follow: whole characters, which no further token changes, in front of what may be the
+  // beginning of a stop string. Joined, the pieces are the beginning of text() of all tokens. Takes time in
+  // proportion to the piece.
+  std::string add(int32_t token);
 
  private:
+  std::string add_text(int32_t token);
   std::string decode(std::span<const int32_t> new_tokens) const;
   size_t first_stop(std::string_view text) const;  // npos if there is none
   bool may_be_stopped(std::span<const int32_t> new_tokens) const;
@@ -39,6 +42,14 @@ class TextStream {
   std::string prompt_text_;
   std::vector<std::string> stop_;
   size_t longest_stop_ = 0;  // bytes
+
+  // The text of the prompt with the tokens of add(), and theirs alone. Only one is left as soon as it is
+  // known whether the joined text begins with the prompt's (see decode()).
+  std::optional<text::IdDecoder> joined_, alone_;
+  std::string joined_text_, alone_text_;  // what they returned while both are there
+  std::string prompt_rest_;               // the end of prompt_text_, which joined_ has not returned
+  std::string held_;                      // text of add() that may be the beginning of a stop string
+  bool is_ended_ = false;                 // by a stop string
 };
 
 }  // namespace stretto::generate

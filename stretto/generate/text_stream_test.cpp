@@ -15,40 +15,45 @@ namespace {
 
 const std::filesystem::path tokenizers = std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/tokenizer";
 
-// Expects that the shown text is a prefix of the whole text and ends with a whole character, however the
-// tokens arrive. A prompt is a text, so it consists of whole characters.
-void expect_whole_characters(const std::string& tokenizer, const std::string& text) {
-  const auto loaded = text::Tokenizer::load(tokenizers / tokenizer);
-  const auto ids = loaded.encode(text, {.special_tokens = false}).ids;
-  const std::string whole = loaded.decode(ids);
-  for (size_t prompt = 1; prompt < ids.size(); ++prompt) {
-    const std::span all(ids);
-    if (loaded.decode(all.first(prompt)).ends_with("\xEF\xBF\xBD")) continue;
-    const TextStream stream(loaded, all.first(prompt), {});
-    const std::string expected = stream.text(all.subspan(prompt));
+// Expects that the pieces of the tokens are whole characters and, joined, the beginning of their text, of
+// which `kept` bytes at most are missing, wherever the prompt ends.
+void expect_text_in_pieces(const text::Tokenizer& tokenizer, std::span<const int32_t> ids, size_t kept,
+                           const std::vector<std::string>& stop = {}) {
+  for (size_t prompt = 0; prompt < ids.size(); ++prompt) {
+    TextStream stream(tokenizer, ids.first(prompt), stop);
     std::string shown;
-    for (size_t end = prompt; end <= ids.size(); ++end) {
-      const std::string settled = stream.settled(all.subspan(prompt, end - prompt));
-      if (settled.size() <= shown.size()) {
-        EXPECT_TRUE(shown.starts_with(settled)) << tokenizer;
-        continue;
-      }
-      EXPECT_TRUE(settled.starts_with(shown))
-          << tokenizer << ": \"" << settled << "\" after \"" << shown << "\"";
-      EXPECT_EQ(settled.find("\xEF\xBF\xBD"), std::string::npos) << tokenizer << " " << prompt << " " << end;
-      EXPECT_TRUE(is_utf8(settled));
-      shown = settled;
+    for (const int32_t id : ids.subspan(prompt)) {
+      const std::string piece = stream.add(id);
+      EXPECT_TRUE(is_utf8(piece)) << piece;
+      shown += piece;
     }
-    EXPECT_TRUE(expected.starts_with(shown));
-    if (prompt == 1) {
-      EXPECT_TRUE(whole.ends_with(expected));
-    }
+    const std::string whole = stream.text(ids.subspan(prompt));
+    EXPECT_TRUE(whole.starts_with(shown)) << prompt << ": \"" << shown << "\" of \"" << whole << "\"";
+    EXPECT_LE(whole.size(), shown.size() + kept) << prompt << ": \"" << shown << "\" of \"" << whole << "\"";
   }
 }
 
-TEST(TextStream, CharactersAreWhole) {
-  for (const char* tokenizer : {"gpt2", "llama2", "llama3", "qwen2"})
-    expect_whole_characters(tokenizer, "Zürich, 東京 and 🙂🙃 are naïve words");
+TEST(TextStream, PiecesAreTheTextOfAllTokens) {
+  const std::string text = "Zürich, 東京 and 🙂🙃 are naïve words";
+  for (const char* name : {"gpt2", "llama2", "llama3", "qwen2", "unigram", "word_level"}) {
+    SCOPED_TRACE(name);
+    const auto tokenizer = text::Tokenizer::load(tokenizers / name);
+    const auto ids = tokenizer.encode(text, {.special_tokens = false}).ids;
+    expect_text_in_pieces(tokenizer, ids, 0);
+    expect_text_in_pieces(tokenizer, ids, 0, {"absent", "words of"});
+    std::mt19937_64 random(7);
+    for (int round = 0; round < 20; ++round) {  // mostly not the ids of a text
+      std::vector<int32_t> tokens(24);
+      for (int32_t& token : tokens) {
+        const int32_t most = round % 2 == 0 ? tokenizer.vocab_size() : std::min(tokenizer.vocab_size(), 300);
+        token = static_cast<int32_t>(random() % static_cast<uint64_t>(most));
+      }
+      constexpr size_t all = 1000;
+      expect_text_in_pieces(tokenizer, tokens, all, {"e", "\xEF\xBF\xBD\xEF\xBF\xBD "});
+      tokens.insert(tokens.end(), ids.begin(), ids.end());
+      expect_text_in_pieces(tokenizer, tokens, 0);
+    }
+  }
 }
 
 // Whether the stream stops, with the token that completes the stop string in the whole text.
@@ -116,13 +121,10 @@ TEST(TextStream, TextsEndBeforeStopStrings) {
   const TextStream stream(loaded, prompt, {"ee fo", "zebra"});
   EXPECT_TRUE(stream.is_stopped(added));
   EXPECT_EQ(stream.text(added), whole.substr(0, whole.find("ee fo")));
+  TextStream pieces(loaded, prompt, {"ee fo", "zebra"});
   std::string shown;
-  for (size_t count = 0; count <= added.size(); ++count) {
-    shown = stream.settled(added.first(count));
-    EXPECT_TRUE(stream.text(added).starts_with(shown))
-        << "\"" << shown << "\" holds a part of the stop string";
-  }
-  EXPECT_EQ(shown, stream.text(added));
+  for (const int32_t id : added) shown += pieces.add(id);
+  EXPECT_EQ(shown, stream.text(added)) << "a part of a stop string is shown";
   EXPECT_FALSE(TextStream(loaded, prompt, {"zebra"}).is_stopped(added));
 }
 

@@ -1,10 +1,9 @@
 #include "stretto/text/decoder.h"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <utility>
-
-#include <fmt/ranges.h>
 
 #include "stretto/base/error.h"
 #include "stretto/text/byte_level.h"
@@ -66,86 +65,150 @@ int fallback_byte(std::string_view token) {
   return value;
 }
 
-std::vector<std::string> without_byte_tokens(std::vector<std::string> tokens) {
-  std::vector<std::string> result;
-  std::string bytes;
-  const auto close = [&] {
-    const bool is_text = find_invalid_utf8(bytes) == bytes.size();
-    for (size_t i = 0; !is_text && i < bytes.size(); ++i) result.emplace_back("\uFFFD");
-    if (is_text && !bytes.empty()) result.push_back(bytes);
-    bytes.clear();
-  };
-  for (std::string& token : tokens) {
-    const int byte = fallback_byte(token);
-    if (byte >= 0) {
-      bytes.push_back(static_cast<char>(byte));
-      continue;
-    }
-    close();
-    result.push_back(std::move(token));
-  }
-  close();
-  return result;
-}
-
 void strip(std::string& token, const DecoderStep& step) {
   const std::string& mark = step.from;
   for (size_t i = 0; i < step.start && token.starts_with(mark); ++i) token.erase(0, mark.size());
   for (size_t i = 0; i < step.stop && token.ends_with(mark); ++i) token.resize(token.size() - mark.size());
 }
 
-std::vector<std::string> apply(const DecoderStep& step, std::vector<std::string> tokens) {
-  switch (step.kind) {
-    case DecoderStep::Kind::replace:
-      for (std::string& token : tokens) replace_all(token, step.from, step.to);
-      return tokens;
-    case DecoderStep::Kind::byte_fallback:
-      return without_byte_tokens(std::move(tokens));
-    case DecoderStep::Kind::fuse:
-      return {fmt::format("{}", fmt::join(tokens, ""))};
-    case DecoderStep::Kind::strip:
-      for (std::string& token : tokens) strip(token, step);
-      return tokens;
-  }
-  return tokens;
+// Removes up to `left` characters `from` from the beginning of a text, of which this is the next piece of
+// whole characters.
+void strip_start(std::string& piece, const DecoderStep& step, size_t& left) {
+  for (; left > 0 && piece.starts_with(step.from); --left) piece.erase(0, step.from.size());
+  if (!piece.empty()) left = 0;
 }
 
-std::string decode_by_steps(const Decoder& decoder, std::span<const std::string_view> tokens) {
-  std::vector<std::string> texts(tokens.begin(), tokens.end());
-  for (const DecoderStep& step : decoder.steps) texts = apply(step, std::move(texts));
-  return fmt::format("{}", fmt::join(texts, ""));
+// What a token adds to a text. Throws DataError for an unavailable decoder.
+std::string part_of(const Decoder& decoder, std::string_view token, bool first) {
+  switch (decoder.kind) {
+    case Decoder::Kind::join_by_space:
+      return (first ? "" : " ") + std::string(token);
+    case Decoder::Kind::wordpiece:
+      return wordpiece_part(decoder, token, first);
+    case Decoder::Kind::byte_level:
+      return bytes_of_token(token).value_or(std::string(token));
+    case Decoder::Kind::metaspace:
+      return metaspace_part(decoder, token, first);
+    case Decoder::Kind::steps:
+      break;
+    case Decoder::Kind::unavailable:
+      throw DataError(
+          "{} is not available, so ids cannot be turned into text; available are WordPiece, ByteLevel, Metaspace, and Replace, ByteFallback, Fuse and Strip",
+          decoder.type);
+  }
+  return std::string(token);
+}
+
+// The length of `text` without an incomplete character at its end, which further bytes may complete.
+size_t length_of_whole_characters(std::string_view text) {
+  constexpr size_t longest = 4;
+  for (size_t back = 1; back <= std::min(longest - 1, text.size()); ++back) {
+    const auto byte = static_cast<unsigned char>(text[text.size() - back]);
+    if (!is_lead_byte(text[text.size() - back])) continue;
+    const size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
+    return length > back ? text.size() - back : text.size();
+  }
+  return text.size();
 }
 
 }  // namespace
 
 std::string decode_tokens(const Decoder& decoder, std::span<const std::string_view> tokens) {
-  if (decoder.kind == Decoder::Kind::steps) return decode_by_steps(decoder, tokens);
+  DecoderStream stream(decoder);
   std::string text;
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    switch (decoder.kind) {
-      case Decoder::Kind::join_by_space:
-        if (i > 0) text += ' ';
-        text += tokens[i];
-        break;
-      case Decoder::Kind::wordpiece:
-        text += wordpiece_part(decoder, tokens[i], i == 0);
-        break;
-      case Decoder::Kind::byte_level:
-        text += bytes_of_token(tokens[i]).value_or(std::string(tokens[i]));
-        break;
-      case Decoder::Kind::metaspace:
-        text += metaspace_part(decoder, tokens[i], i == 0);
-        break;
-      case Decoder::Kind::steps:
-        break;
-      case Decoder::Kind::unavailable:
-        throw DataError(
-            "{} is not available, so ids cannot be turned into text; available are WordPiece, ByteLevel, Metaspace, and Replace, ByteFallback, Fuse and Strip",
-            decoder.type);
-    }
+  for (const std::string_view token : tokens) text += stream.add(token);
+  return text + stream.finish();
+}
+
+DecoderStream::DecoderStream(const Decoder& decoder)
+    : decoder_(&decoder), states_(decoder.steps.size()), fuse_(decoder.steps.size()) {
+  for (size_t i = decoder.steps.size(); i-- > 0;) {
+    const DecoderStep& step = decoder.steps[i];
+    if (step.kind == DecoderStep::Kind::fuse) fuse_ = i;
+    states_[i].left_to_strip = step.start;
   }
+  for (size_t i = fuse_; i < decoder.steps.size(); ++i) {
+    const DecoderStep& step = decoder.steps[i];
+    const bool strips_start = step.kind == DecoderStep::Kind::strip && step.stop == 0;
+    needs_whole_text_ |= !(strips_start || step.kind == DecoderStep::Kind::fuse);
+  }
+}
+
+std::string DecoderStream::add(std::string_view token) {
+  std::string text;
+  if (decoder_->kind == Decoder::Kind::steps) {
+    give(0, std::string(token), text);
+    return text;
+  }
+  bytes_ += part_of(*decoder_, token, is_first_);
+  is_first_ = false;
+  return take(length_of_whole_characters(bytes_));
+}
+
+std::string DecoderStream::finish() {
+  if (decoder_->kind != Decoder::Kind::steps) return take(bytes_.size());
+  std::string text;
+  for (size_t i = 0; i < states_.size(); ++i) {
+    if (i == fuse_) {
+      has_ended_ = true;
+      give(i, std::exchange(states_[i].held, {}), text);
+    }
+    end_run(i, text);
+  }
+  return text;
+}
+
+// The first bytes that were not returned, as text.
+std::string DecoderStream::take(size_t bytes) {
   std::string repaired;
-  return std::string(replace_invalid_utf8(text, repaired));
+  std::string text(replace_invalid_utf8(std::string_view(bytes_).substr(0, bytes), repaired));
+  bytes_.erase(0, bytes);
+  return text;
+}
+
+// Gives a token to a step, which passes on what it makes of it; behind the last step it is text.
+void DecoderStream::give(size_t step, std::string token, std::string& text) {
+  if (step == states_.size()) {
+    text += token;
+    return;
+  }
+  const DecoderStep& action = decoder_->steps[step];
+  StepState& state = states_[step];
+  switch (action.kind) {
+    case DecoderStep::Kind::replace:
+      replace_all(token, action.from, action.to);
+      break;
+    case DecoderStep::Kind::byte_fallback:
+      if (const int byte = fallback_byte(token); byte >= 0) {
+        state.held.push_back(static_cast<char>(byte));
+        return;
+      }
+      end_run(step, text);
+      break;
+    case DecoderStep::Kind::fuse:
+      if (step == fuse_ && needs_whole_text_ && !has_ended_) {
+        state.held += token;
+        return;
+      }
+      break;
+    case DecoderStep::Kind::strip:
+      if (step > fuse_ && !needs_whole_text_) {
+        strip_start(token, action, state.left_to_strip);
+      } else {
+        strip(token, action);
+      }
+      break;
+  }
+  give(step + 1, std::move(token), text);
+}
+
+// Passes on the bytes of a run of tokens such as <0xE4>.
+void DecoderStream::end_run(size_t step, std::string& text) {
+  if (decoder_->steps[step].kind != DecoderStep::Kind::byte_fallback) return;
+  const std::string bytes = std::exchange(states_[step].held, {});
+  if (bytes.empty()) return;
+  if (find_invalid_utf8(bytes) == bytes.size()) return give(step + 1, bytes, text);
+  for (size_t i = 0; i < bytes.size(); ++i) give(step + 1, "\uFFFD", text);
 }
 
 }  // namespace stretto::text

@@ -36,4 +36,34 @@ struct Decoder {
 // unavailable decoder.
 std::string decode_tokens(const Decoder& decoder, std::span<const std::string_view> tokens);
 
+// Does the same while tokens arrive: the texts that add() and finish() return are, joined, that of all
+// tokens. A text is returned as soon as no further token can change it: an incomplete character is kept back,
+// and so is a run of tokens such as <0xE4>, which is valid or not as a whole. After fuse, steps other than
+// strip at the start keep the whole text back. Takes time in proportion to the tokens.
+class DecoderStream {
+ public:
+  explicit DecoderStream(const Decoder& decoder);  // `decoder` must outlive it
+
+  std::string add(std::string_view token);
+  std::string finish();  // no token follows
+
+ private:
+  // What a step has taken and not yet passed on, or may still strip.
+  struct StepState {
+    std::string held = {};
+    size_t left_to_strip = 0;
+  };
+  std::string take(size_t bytes);
+  void give(size_t step, std::string token, std::string& text);
+  void end_run(size_t step, std::string& text);
+
+  const Decoder* decoder_;
+  std::string bytes_ = {};  // not returned yet; without steps
+  bool is_first_ = true;
+  std::vector<StepState> states_ = {};
+  size_t fuse_;                    // the first fuse among the steps; their number if there is none
+  bool needs_whole_text_ = false;  // the steps behind it
+  bool has_ended_ = false;
+};
+
 }  // namespace stretto::text

@@ -119,6 +119,7 @@ class Tokenizer {
 
  private:
   friend class IdEncoder;
+  friend class IdDecoder;
   void append_ids(std::string_view text, IdEncoderState& state, std::vector<int32_t>& ids) const;
   void append_word(std::string_view word, IdEncoderState& state, std::vector<int32_t>& ids) const;
 

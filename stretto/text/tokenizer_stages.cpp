@@ -155,14 +155,16 @@ TemplateIds TokenizerStages::template_ids() const {
 
 std::string TokenizerStages::decode(std::span<const int32_t> ids, const DecodeOptions& options) const {
   std::vector<std::string_view> tokens;
-  for (const int32_t id : ids) {
-    const auto found = token(id);
-    if (!found) continue;
-    if (options.skip_special_tokens && std::binary_search(special_ids_.begin(), special_ids_.end(), id))
-      continue;
-    tokens.push_back(*found);
-  }
+  for (const int32_t id : ids)
+    if (const auto found = decoded_token(id, options)) tokens.push_back(*found);
   return decode_tokens(decoder_, tokens);
+}
+
+std::optional<std::string_view> TokenizerStages::decoded_token(int32_t id,
+                                                               const DecodeOptions& options) const {
+  const bool is_skipped =
+      options.skip_special_tokens && std::binary_search(special_ids_.begin(), special_ids_.end(), id);
+  return is_skipped ? std::nullopt : token(id);
 }
 
 std::optional<int32_t> TokenizerStages::id(std::string_view token) const {

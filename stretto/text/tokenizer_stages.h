@@ -20,6 +20,9 @@ class TokenizerStages {
   std::vector<Encoding> encode_all(const Input& first, const Input* second, const EncodeOptions& options,
                                    bool all_windows) const;
   std::string decode(std::span<const int32_t> ids, const DecodeOptions& options) const;
+  // The token that stands for an id in texts; nullopt if none does.
+  std::optional<std::string_view> decoded_token(int32_t id, const DecodeOptions& options) const;
+  const Decoder& decoder() const { return decoder_; }
   std::optional<int32_t> id(std::string_view token) const;
   std::optional<std::string_view> token(int32_t id) const;
   std::optional<int32_t> cls_id() const;

@@ -1,0 +1,94 @@
+#include "stretto/text/id_decoder.h"
+
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/utf8.h"
+#include "stretto/text/golden_support.h"
+
+namespace stretto::text {
+namespace {
+
+using ::testing::ElementsAre;
+
+// Expects that the texts of the ids, joined, are the decoded ids, and that each is whole characters.
+void expect_decoded(const Tokenizer& tokenizer, std::span<const int32_t> ids, bool skip_special_tokens) {
+  const DecodeOptions options{skip_special_tokens};
+  IdDecoder decoder(tokenizer, options);
+  std::string text;
+  for (const int32_t id : ids) {
+    const std::string piece = decoder.add(id);
+    EXPECT_TRUE(is_utf8(piece)) << piece;
+    text += piece;
+  }
+  EXPECT_EQ(text + decoder.finish(), tokenizer.decode(ids, options));
+}
+
+// Ids of bytes, of special tokens and of no token are as frequent as all others.
+std::vector<int32_t> hostile_ids(const Tokenizer& tokenizer, std::mt19937_64& random) {
+  const auto below = [&](int32_t most) {
+    return static_cast<int32_t>(random() % static_cast<uint64_t>(most));
+  };
+  const int32_t size = tokenizer.vocab_size();
+  std::vector<int32_t> ids(60);
+  for (int32_t& id : ids) id = below(2) == 0 ? below(std::min(size, 300)) : below(size + 2) - 1;
+  return ids;
+}
+
+TEST(IdDecoder, TheTextsOfIdsAreTheTextOfAll) {
+  std::vector<std::string> names(golden_tokenizers.begin(), golden_tokenizers.end());
+  names.insert(names.end(), golden_families.begin(), golden_families.end());
+  names.insert(names.end(), golden_decoders.begin(), golden_decoders.end());
+  std::mt19937_64 random(5);
+  for (const std::string& name : names) {
+    SCOPED_TRACE(name);
+    const Tokenizer tokenizer = load_golden(name);
+    for (const char* text :
+         {"", " ", "  two", "Zürich, 東京都渋谷区 and 🙂🙃 don't , do they ? \n", "🙂🙃🙂",
+          "a\uFFFDb", "\x80\xE6\x9D x \xF0\x9F"})
+      expect_decoded(tokenizer, tokenizer.encode(text).ids, true);
+    for (int round = 0; round < 50; ++round)
+      expect_decoded(tokenizer, hostile_ids(tokenizer, random), round % 2 == 0);
+  }
+}
+
+TEST(IdDecoder, OnlyWhatMayChangeIsKeptBack) {
+  const Tokenizer bytes = load_golden("gpt2"), pieces = load_golden("llama2");
+  for (const Tokenizer* tokenizer : {&bytes, &pieces}) {
+    IdDecoder decoder(*tokenizer);
+    std::string text;
+    for (const int32_t id : tokenizer->encode("one 🙂🙃 two", {.special_tokens = false}).ids)
+      text += decoder.add(id);
+    EXPECT_EQ(text, "one 🙂🙃 two");
+    EXPECT_EQ(decoder.finish(), "");
+  }
+  const std::vector<int32_t> half = bytes.encode("🙂", {.special_tokens = false}).ids;
+  ASSERT_GT(half.size(), 1u);
+  IdDecoder decoder(bytes);
+  EXPECT_EQ(decoder.add(half[0]), "");
+  EXPECT_EQ(decoder.finish(), "\uFFFD");
+}
+
+TEST(DecoderStream, StepsAfterFuseReadTheWholeText) {
+  using Kind = DecoderStep::Kind;
+  const std::vector<DecoderStep> whole = {{.kind = Kind::fuse},
+                                          {.kind = Kind::replace, .from = "ab", .to = "c"},
+                                          {.kind = Kind::strip, .from = " ", .start = 1, .stop = 1}},
+                                 start = {{.kind = Kind::fuse},
+                                          {.kind = Kind::strip, .from = " ", .start = 2}};
+  const auto pieces = [](const std::vector<DecoderStep>& steps, std::vector<std::string_view> tokens) {
+    const Decoder decoder{.kind = Decoder::Kind::steps, .steps = steps};
+    DecoderStream stream(decoder);
+    std::vector<std::string> texts;
+    for (const std::string_view token : tokens) texts.push_back(stream.add(token));
+    texts.push_back(stream.finish());
+    return texts;
+  };
+  EXPECT_THAT(pieces(whole, {" a", "b ", " "}), ElementsAre("", "", "", "c "));
+  EXPECT_THAT(pieces(start, {" ", "", " ", " x", " "}), ElementsAre("", "", "", " x", " ", ""));
+}
+
+}  // namespace
+}  // namespace stretto::text
