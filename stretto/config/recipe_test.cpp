@@ -117,6 +117,8 @@ TEST(Recipe, AFastDevRunIsANumberOfStepsOrTrue) {
   refuses(
       "output: o\n", {"training.fast_dev_run=maybe"},
       "--set training.fast_dev_run=maybe: training.fast_dev_run: \"maybe\" is neither a whole number (of at most 64 bits) nor false nor true");
+  EXPECT_THAT(recipe_schema()["properties"]["training"]["properties"]["fast_dev_run"].dump(),
+              HasSubstr(R"({"type":"boolean"})"));
 }
 
 TEST(Recipe, StrategyMayCarryThePrecision) {

@@ -34,9 +34,10 @@ Json scalar_alternatives(const std::string& type, const Rule& rule) {
     schema[rule.highest_excluded ? "exclusiveMaximum" : "maximum"] = rule.highest;
   const bool any_text = type == "string" && rule.choices.empty() && rule.pattern.empty();
   Json alternatives = Json::array({std::move(schema)});
-  // In YAML a text of digits is a number.
+  // In YAML a text of digits is a number, and true is none.
   if (!rule.pattern.empty() && rule.accepts("1"))
     alternatives.push_back({{"type", "integer"}, {"minimum", 1}});
+  if (type == "integer" && rule.spellings.contains("true")) alternatives.push_back({{"type", "boolean"}});
   if (!any_text) alternatives.push_back({{"$ref", "#/$defs/variable"}});
   return alternatives;
 }
