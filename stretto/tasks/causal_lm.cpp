@@ -106,9 +106,10 @@ double bytes_per_token(const Corpus& corpus) {
 class CausalLm : public FineTuning<TextSource, TextBlocks, CausalLanguageModel> {
  public:
   explicit CausalLm(const TaskContext& context)
-      : FineTuning(
-            context,
-            {.head = "language modelling", .unlabelled = "has no text", .predictions = "losses.jsonl"}),
+      : FineTuning(context, {.head = "language modelling",
+                             .unlabelled = "has no text",
+                             .predictions = "losses.jsonl",
+                             .metrics = {"loss", "perplexity", "accuracy", "bits_per_byte"}}),
         settings_(recipe_.task_settings.as<CausalLmConfig>()) {}
 
  private:

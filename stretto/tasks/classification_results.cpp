@@ -104,6 +104,25 @@ Metrics ClassificationResults::metrics() const {
   return result;
 }
 
+std::vector<std::string> ClassificationResults::possible_metrics(
+    ProblemType problem, const std::optional<std::string>& glue_task) {
+  std::vector<std::string> names = {"loss"};
+  const auto add = [&](const std::vector<std::string>& more) {
+    names.insert(names.end(), more.begin(), more.end());
+  };
+  if (glue_task) {
+    add(metrics::glue_task(*glue_task).metrics);
+    if (names.size() > 2) add({"combined_score"});
+  } else if (problem == ProblemType::regression) {
+    add({"pearson", "spearmanr"});
+  } else {
+    add({"accuracy", "f1_macro", "f1_weighted", "auroc", "average_precision"});
+    if (problem == ProblemType::multi_label_classification) add({"f1_micro"});
+    if (problem == ProblemType::single_label_classification) add({"f1", "matthews_correlation"});
+  }
+  return names;
+}
+
 void ClassificationResults::add_ranking_metrics(Metrics& result) const {
   const bool single = settings_.problem == ProblemType::single_label_classification;
   Tensor wanted = single ? at::one_hot(gold_, width()) : gold_.gt(0), scores = scores_;

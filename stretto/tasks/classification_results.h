@@ -41,6 +41,9 @@ class ClassificationResults {
   // over the classes, without those that are not defined; pearson and spearmanr; or those of the GLUE task.
   // Empty without labels.
   Metrics metrics() const;
+  // The names that metrics() may have.
+  static std::vector<std::string> possible_metrics(ProblemType problem,
+                                                   const std::optional<std::string>& glue_task);
 
   // Precision, recall and F1 per class, and of a single-label classification the confusion matrix: as tables
   // for a terminal, and as {"classes": ..., "confusion_matrix": ...}. Empty for a regression and without

@@ -2,7 +2,10 @@
 
 #include <cmath>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "stretto/metrics/glue.h"
 
 namespace stretto::tasks {
 namespace {
@@ -12,8 +15,12 @@ using Rows = std::vector<double>;
 Metrics metrics_of(const Tensor& logits, const Tensor& labels, ProblemType problem) {
   std::vector<std::string> names;
   for (int64_t i = 0; i < logits.size(1); ++i) names.push_back("class " + std::to_string(i));
-  return ClassificationResults(classification_rows(logits, labels, problem), names, {.problem = problem})
-      .metrics();
+  const Metrics metrics =
+      ClassificationResults(classification_rows(logits, labels, problem), names, {.problem = problem})
+          .metrics();
+  const auto possible = ClassificationResults::possible_metrics(problem, std::nullopt);
+  for (const auto& [name, value] : metrics) EXPECT_THAT(possible, ::testing::Contains(name));
+  return metrics;
 }
 
 // Expected values are computed by counting pairs, and precisions at each threshold.
@@ -46,6 +53,26 @@ TEST(ClassificationResults, AreNotRankedWhereThatIsNotDefined) {
   const auto overflowed =
       metrics_of(logits * NAN, at::tensor({0, 1, 1}, at::kLong), ProblemType::single_label_classification);
   EXPECT_FALSE(overflowed.contains("auroc") || overflowed.contains("average_precision"));
+}
+
+TEST(ClassificationResults, TheMetricsOfGlueAreThosePossible) {
+  for (const metrics::GlueTask& task : metrics::glue_tasks()) {
+    const bool scores = task.labels.empty();
+    const auto problem = scores ? ProblemType::regression : ProblemType::single_label_classification;
+    const int64_t width = scores ? 1 : std::ssize(task.labels);
+    const Tensor logits =
+        at::tensor(Rows{3, 1, 2, 0, 2, 9}, at::kDouble).slice(0, 0, 2 * width).view({2, width});
+    const Tensor labels = at::tensor({1, 0}, scores ? at::kDouble : at::kLong);
+    const Metrics found = ClassificationResults(classification_rows(logits, labels, problem),
+                                                std::vector<std::string>(static_cast<size_t>(width), "class"),
+                                                {.problem = problem, .glue_task = task.name})
+                              .metrics();
+    std::vector<std::string> names;
+    for (const auto& [name, value] : found) names.push_back(name);
+    EXPECT_THAT(ClassificationResults::possible_metrics(problem, task.name),
+                ::testing::UnorderedElementsAreArray(names))
+        << task.name;
+  }
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ void check_fit(const Recipe& recipe, const text::Tokenizer& tokenizer, const Tex
 
 }  // namespace
 
-void FineTuningProgram::require_directions() const { trainer::require_directions(recipe_); }
+void FineTuningProgram::require_metrics() const { trainer::require_metrics(recipe_, names_.metrics); }
 
 std::vector<std::string> FineTuningProgram::labels_of_trained_model() const {
   const auto labels = trained_labels(models_, head(), trained_model());

@@ -21,6 +21,8 @@ struct FineTuningNames {
   std::string head;         // "classification": the model has no classification head
   std::string unlabelled;   // "has no tags": FILE has no tags: predictions only
   std::string predictions;  // the file in the run folder that is logged
+  // The metrics that evaluations may have, to which settings can then refer; empty: any.
+  std::vector<std::string> metrics = {};
 };
 
 // The model that training starts from, and the folder or file of its tokenizer.
@@ -52,8 +54,9 @@ class FineTuningProgram : public Task {
         models_(context.models),
         names_(std::move(names)) {}
 
-  // Throws ConfigError for a metric whose better direction nothing tells (trainer/run/monitor.h).
-  void require_directions() const;
+  // Throws ConfigError for settings that refer to other metrics than FineTuningNames::metrics, or to one
+  // whose better direction nothing tells (trainer/run/monitor.h).
+  void require_metrics() const;
   bool is_first() const { return mesh_.world().rank() == 0; }
   const std::string& head() const { return task_kind(recipe_).head; }
   std::filesystem::path trained_model() const { return recipe_.output / "model"; }
@@ -168,7 +171,7 @@ class FineTuning : public FineTuningProgram {
 
 template <class Corpus, class Data, class Tuned>
 FitResult FineTuning<Corpus, Data, Tuned>::train(const std::vector<std::shared_ptr<Callback>>& callbacks) {
-  require_directions();
+  require_metrics();
   TrainingFiles files = read_for_training();
   std::optional<Corpus>& validation = files.validation;
   const StartingModel start = starting_model(files.train);

@@ -26,7 +26,9 @@ class QuestionAnswering : public FineTuning<QuestionSet, data::QuestionDataset, 
   explicit QuestionAnswering(const TaskContext& context)
       : FineTuning(context, {.head = "question answering",
                              .unlabelled = "does not say which answers are right",
-                             .predictions = "predictions.json"}),
+                             .predictions = "predictions.json",
+                             .metrics = {"loss", "f1", "exact_match", "exact", "HasAns_exact", "HasAns_f1",
+                                         "NoAns_exact", "NoAns_f1", "best_exact", "best_f1"}}),
         settings_(recipe_.task_settings.as<QuestionAnsweringConfig>()) {}
 
  private:

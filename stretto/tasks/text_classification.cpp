@@ -42,12 +42,18 @@ void require_problem(const Recipe& recipe, const std::filesystem::path& folder, 
                     name_of(trained));
 }
 
+std::vector<std::string> possible_metrics(const Recipe& recipe) {
+  const auto& config = recipe.task_settings.as<TextClassificationConfig>();
+  return ClassificationResults::possible_metrics(config.problem(), config.glue_task);
+}
+
 class TextClassification : public FineTuning<Table, TextDataset, SequenceClassification> {
  public:
   explicit TextClassification(const TaskContext& context)
-      : FineTuning(
-            context,
-            {.head = "classification", .unlabelled = "has no labels", .predictions = "predictions.jsonl"}),
+      : FineTuning(context, {.head = "classification",
+                             .unlabelled = "has no labels",
+                             .predictions = "predictions.jsonl",
+                             .metrics = possible_metrics(context.recipe)}),
         config_(recipe_.task_settings.as<TextClassificationConfig>()),
         problem_(config_.problem()) {}
 

@@ -48,9 +48,10 @@ data::LongSentences of_dataset(LongSentences setting) {
 class TokenClassification : public FineTuning<TaggedCorpus, data::TaggedDataset, TokenTagging> {
  public:
   explicit TokenClassification(const TaskContext& context)
-      : FineTuning(
-            context,
-            {.head = "token classification", .unlabelled = "has no tags", .predictions = "predictions.txt"}),
+      : FineTuning(context, {.head = "token classification",
+                             .unlabelled = "has no tags",
+                             .predictions = "predictions.txt",
+                             .metrics = {"loss", "precision", "recall", "f1", "f1_macro", "accuracy"}}),
         settings_(recipe_.task_settings.as<TokenClassificationConfig>()) {}
 
  private:

@@ -122,6 +122,8 @@ TEST(TextOfLanguageModels, MistakesAreNamedBeforeAnythingIsTokenized) {
   expect("data.validation=" + binary, "data.validation: " + binary + ": a NUL byte near its beginning");
   expect("checkpoint.monitor=los evaluate.every=1ep", "checkpoint.monitor: \"los\" is not a built-in metric");
   expect("checkpoint.save_models=[best_los] evaluate.every=1ep", "checkpoint.save_models: \"los\" is not");
+  expect("scheduler.type=ReduceLROnPlateau scheduler.monitor=f1 evaluate.every=1ep",
+         "scheduler.monitor: evaluations of this task have no metric \"f1\"; they have loss, perplexity");
 }
 
 }  // namespace

@@ -34,6 +34,27 @@ int gpu_to_evaluate() {
   return gpus > info.local_world_size ? info.local_world_size : info.local_rank;
 }
 
+// The metric that a schedule follows; `number` of Session::schedules().
+Monitor monitor_of(const Session& session, size_t number) {
+  const std::string followed = session.schedules()[number]->monitor();
+  if (followed.empty()) return session.models.monitor();
+  return {session.several == nullptr ? session.recipe.origins.label("scheduler.monitor")
+                                     : fmt::format("configure_optimizers: monitor of the schedule of \"{}\"",
+                                                   session.several->part(number).name),
+          followed, MetricMode::min};
+}
+
+// Throws ConfigError if metrics, of some samples, lack one that decisions depend on.
+void require_monitored(const Session& session, Metrics metrics) {
+  session.models.monitor().require_in_part(metrics);
+  metrics["train_loss"] = 0;
+  for (size_t i = 0; i < session.schedules().size(); ++i) monitor_of(session, i).require_in_part(metrics);
+  const EarlyStoppingConfig& stopping = session.recipe.early_stopping;
+  if (stopping.monitor)
+    Monitor(session.recipe.origins.label("early_stopping.monitor"), *stopping.monitor, MetricMode::min)
+        .require_in_part(metrics);
+}
+
 }  // namespace
 
 nlohmann::json PendingEvaluation::to_json() const {
@@ -64,14 +85,14 @@ Evaluations::~Evaluations() = default;
 void Evaluations::at_start() {
   Evaluator& evaluator = session_.evaluator;
   if (!evaluator.in_use()) return;
-  const Monitor& monitor = session_.models.monitor();
   if (const auto metrics = evaluator.check()) {
-    monitor.require_in_part(*metrics);
+    require_monitored(session_, *metrics);
     log::info("evaluation checked on {} batches per rank", recipe_.evaluate.sanity_steps);
   }
   if (!recipe_.evaluate.at_start) return;
   at_start_ = evaluator.evaluate(0);
-  monitor.value(at_start_->metrics);
+  session_.models.monitor().value(at_start_->metrics);
+  require_monitored(session_, at_start_->metrics);
   log::info("start | {}", one_line(at_start_->metrics));
 }
 
@@ -239,14 +260,8 @@ void Evaluations::take_effect(const Metrics& metrics, double train_loss) {
   const std::vector<optim::Schedule*> schedules = session_.schedules();
   for (size_t i = 0; i < schedules.size(); ++i) {
     optim::Schedule* schedule = schedules[i];
-    const std::string setting = session_.several == nullptr
-                                    ? recipe_.origins.label("scheduler.monitor")
-                                    : fmt::format("configure_optimizers: monitor of the schedule of \"{}\"",
-                                                  session_.several->part(i).name);
     if (const auto loss = metrics.find("loss"); loss != metrics.end()) schedule->observe_loss(loss->second);
-    schedule->observe(schedule->monitor().empty()
-                          ? session_.models.monitor().value(metrics)
-                          : Monitor(setting, schedule->monitor(), MetricMode::min).value(watched));
+    schedule->observe(monitor_of(session_, i).value(watched));
   }
   FitContext& context = session_.callbacks.context();
   context.evaluation = metrics;

@@ -97,6 +97,14 @@ TEST_F(LoopTest, ChecksTheEvaluationBeforeTraining) {
               ThrowsMessage<ConfigError>(HasSubstr(
                   "checkpoint.monitor: the evaluation has no metric \"loss\"; available: quality")));
   EXPECT_FALSE(std::filesystem::exists(recipe_.output / "config.yaml")) << "it ended before the first step";
+  const std::string names =
+      "the evaluation has no metric \"quality\"; available: closeness, loss, train_loss";
+  recipe_.scheduler = optim::ReduceLrOnPlateauOptions{.monitor = "quality", .mode = "max"};
+  EXPECT_THAT([&] { fit(2); }, ThrowsMessage<ConfigError>(HasSubstr("scheduler.monitor: " + names)));
+  recipe_.scheduler = optim::ReduceLrOnPlateauOptions{.monitor = "train_loss"};
+  recipe_.early_stopping = {.patience = 1, .monitor = "quality", .mode = "max"};
+  EXPECT_THAT([&] { fit(2); }, ThrowsMessage<ConfigError>(HasSubstr("early_stopping.monitor: " + names)));
+  EXPECT_FALSE(std::filesystem::exists(recipe_.output / "config.yaml"));
 }
 
 TEST_F(LoopTest, SavesAfterEvaluations) {

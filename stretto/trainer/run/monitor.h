@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "stretto/config/choices.h"
 #include "stretto/trainer/records/logged_values.h"
@@ -41,8 +42,9 @@ class Monitor {
   bool larger_is_better_;
 };
 
-// Throws ConfigError for a metric in the recipe's settings whose better direction neither its name nor its
-// mode tells, before any work is done. The metrics that evaluations have are known only after the first one.
-void require_directions(const Recipe& recipe);
+// Throws ConfigError, before any work is done, for a metric in the recipe's settings whose better direction
+// neither its name nor its mode tells, or that is not one of `possible`, which evaluations may have; empty:
+// it is known only after the first one.
+void require_metrics(const Recipe& recipe, const std::vector<std::string>& possible = {});
 
 }  // namespace stretto::trainer

@@ -1,0 +1,43 @@
+#include "stretto/trainer/run/monitor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/config/recipe.h"
+
+namespace stretto::trainer {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(Monitor, MetricsThatNoEvaluationOfATaskHasAreRefused) {
+  const std::vector<std::string> possible = {"loss", "f1", "accuracy"};
+  const auto check = [&](const std::string& yaml) {
+    require_metrics(parse_recipe(yaml, "r.yaml"), possible);
+  };
+  const auto refuses = [&](const std::string& yaml, const std::string& message) {
+    EXPECT_THAT([&] { check(yaml); }, ThrowsMessage<ConfigError>(HasSubstr(message))) << yaml;
+  };
+  const std::string plateau = "scheduler: {type: ReduceLROnPlateau, ";
+  refuses(
+      plateau + "monitor: recall}",
+      "r.yaml:1:47: scheduler.monitor: evaluations of this task have no metric \"recall\"; they have loss, f1, "
+      "accuracy");
+  refuses(plateau + "mode: max, monitor: f2}", "no metric \"f2\"; did you mean \"f1\"?; they have loss");
+  refuses("scheduler: {type: AnnealOnPlateau, monitor: quality}",
+          "scheduler.monitor: \"quality\" is not a built-in");
+  refuses("checkpoint: {monitor: eval_recall}", "checkpoint.monitor: evaluations of this task");
+  refuses("checkpoint: {monitor: train_loss}", "checkpoint.monitor: evaluations of this task");
+  refuses("checkpoint: {save_models: [best_recall]}", "checkpoint.save_models: evaluations of this task");
+  refuses("early_stopping: {patience: 1, monitor: recall}",
+          "early_stopping.monitor: evaluations of this task");
+  check("checkpoint: {monitor: eval_f1, save_models: [best_valid_loss, best_train_loss]}");
+  check(plateau + "monitor: train_loss}");
+  check("scheduler: {type: AnnealOnPlateau, monitor: val_loss}\nearly_stopping: {monitor: train_loss}");
+  EXPECT_NO_THROW(require_metrics(parse_recipe(plateau + "monitor: quality, mode: max}", "r.yaml")));
+}
+
+}  // namespace
+}  // namespace stretto::trainer
