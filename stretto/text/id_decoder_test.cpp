@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/utf8.h"
+#include "stretto/text/byte_level.h"
 #include "stretto/text/golden_support.h"
 
 namespace stretto::text {
@@ -15,6 +16,36 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
+
+// The text of byte-level tokens, all at once.
+std::string text_of_bytes(const std::vector<std::string_view>& tokens) {
+  std::string bytes, repaired;
+  for (const std::string_view token : tokens) bytes += bytes_of_token(token).value_or(std::string(token));
+  return std::string(replace_invalid_utf8(bytes, repaired));
+}
+
+// The text of Llama 2's tokens, all at once.
+std::string text_of_pieces(const std::vector<std::string_view>& tokens) {
+  constexpr std::string_view space = "\u2581";
+  std::string text, run;
+  const auto end_run = [&] {
+    for (size_t i = 0; !is_utf8(run) && i < run.size(); ++i) text += "\uFFFD";
+    if (is_utf8(run)) text += run;
+    run.clear();
+  };
+  for (const std::string_view token : tokens) {
+    if (token.size() == 6 && token.starts_with("<0x")) {
+      run.push_back(static_cast<char>(std::stoi(std::string(token.substr(3, 2)), nullptr, 16)));
+      continue;
+    }
+    end_run();
+    std::string part(token);
+    for (size_t at; (at = part.find(space)) != std::string::npos;) part.replace(at, space.size(), " ");
+    text += part;
+  }
+  end_run();
+  return text.starts_with(' ') ? text.substr(1) : text;
+}
 
 // Expects that the texts of the ids, joined, are the decoded ids, and that each is whole characters.
 void expect_decoded(const Tokenizer& tokenizer, std::span<const int32_t> ids, bool skip_special_tokens) {
@@ -57,6 +88,25 @@ TEST(IdDecoder, TheTextsOfIdsAreTheTextOfAll) {
   }
 }
 
+TEST(IdDecoder, BytesThatAreNoCharactersAreReplacedAsInTheWholeText) {
+  std::mt19937_64 random(6);
+  using TextOf = std::string (*)(const std::vector<std::string_view>&);
+  for (const auto& [name, text_of] : {std::pair<const char*, TextOf>("gpt2", text_of_bytes),
+                                      {"llama3", text_of_bytes},
+                                      {"qwen2", text_of_bytes},
+                                      {"llama2", text_of_pieces}}) {
+    SCOPED_TRACE(name);
+    const Tokenizer tokenizer = load_golden(name);
+    for (int round = 0; round < 100; ++round) {
+      const std::vector<int32_t> ids = hostile_ids(tokenizer, random);
+      std::vector<std::string_view> tokens;
+      for (const int32_t id : ids)
+        if (const auto token = tokenizer.token(id)) tokens.push_back(*token);
+      EXPECT_EQ(tokenizer.decode(ids, {.skip_special_tokens = false}), text_of(tokens));
+    }
+  }
+}
+
 TEST(IdDecoder, OnlyWhatMayChangeIsKeptBack) {
   const auto text_of = [](IdDecoder& decoder, std::span<const int32_t> ids) {
     std::string text;
@@ -92,6 +142,7 @@ TEST(DecoderStream, StepsAfterFuseReadTheWholeText) {
   };
   EXPECT_THAT(pieces(whole, {" a", "b ", " "}), ElementsAre("", "", "", "c "));
   EXPECT_THAT(pieces(start, {" ", "", " ", " x", " "}), ElementsAre("", "", "", " x", " ", ""));
+  EXPECT_THAT(pieces(start, {" ", "x", " "}), ElementsAre("", "x", " ", ""));
 }
 
 }  // namespace
