@@ -66,10 +66,10 @@ TEST_F(BadInput, MissingFile) {
 TEST_F(BadInput, EmptyFile) {
   workspace_.write("empty.tsv", "");
   expect_refusal(broken_input, "data.train=" + path("empty.tsv"),
-                 has_all("--set data.train: " + path("empty.tsv") + ": ", "is empty"));
+                 has_all("data.train: " + path("empty.tsv") + ": ", "is empty"));
   workspace_.write("empty.tsv", "sentence\tlabel\n");
   expect_refusal(broken_input, "data.validation=" + path("empty.tsv"),
-                 has_all("--set data.validation: " + path("empty.tsv") + ": ", "no rows"));
+                 has_all("data.validation: " + path("empty.tsv") + ": ", "no rows"));
 }
 
 TEST_F(BadInput, OneClassOnly) {
