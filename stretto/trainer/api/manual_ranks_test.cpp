@@ -36,6 +36,7 @@ TEST_F(ManualTest, RanksThatCallBackwardUnequallyOftenAreNamed) {
                 ThrowsMessage<ConfigError>(HasSubstr("4 times on rank 0, but 6 times on rank 1 since")));
   };
   refuses();
+  recipe_.training.batch_size = 1;
   recipe_.training.deterministic = true;
   refuses();
 }
@@ -76,6 +77,7 @@ TEST_F(ManualTest, TheRanksWhoseGradientIsNotFiniteAreNamed) {
   recipe_.training.strategy = "ddp";
   recipe_.training.grad_accumulation_steps = 2;
   refuses("accumulated");
+  recipe_.training.batch_size = 1;
   recipe_.training.deterministic = true;
   refuses("deterministic");
 }
