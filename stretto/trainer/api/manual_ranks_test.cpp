@@ -41,8 +41,8 @@ TEST_F(ManualTest, RanksThatCallBackwardUnequallyOftenAreNamed) {
   refuses();
 }
 
-// The gradient of the generator's weight is not finite on rank 1, and that of the discriminator's, which is
-// not used here, on rank 0. The losses are.
+// On rank 1 the gradient of the generator's weight is not finite in the generator's step. On rank 0 only
+// gradients that steps do not use are not: those of the other optimizer's parameters. The losses are finite.
 struct GradientDivergesOnOneRank : GanTask {
   Loss training_step(const Batch& batch, StepContext& context) override {
     const auto nan_gradient = [](const Tensor& weight) {
@@ -50,8 +50,10 @@ struct GradientDivergesOnOneRank : GanTask {
     };
     const Tensor &weight = net->generator->weight, &other = net->discriminator->weight;
     const int rank = context.data_parallel().rank();
-    context.manual().step("discriminator", {other.square().sum(), batch.count});
-    Tensor sum = weight.square().sum();
+    Tensor sum = other.square().sum();
+    if (rank == 0) sum = sum + nan_gradient(weight);
+    context.manual().step("discriminator", {sum, batch.count});
+    sum = weight.square().sum();
     if (rank == 0) sum = sum + nan_gradient(other);
     if (rank == 1) sum = sum + nan_gradient(weight);
     context.manual().backward({weight.square().sum(), 0});
