@@ -220,7 +220,7 @@ INSTANTIATE_TEST_SUITE_P(
             "setup: the parameters of model 0 differ between rank 1 and rank 0 (in names, shapes or requires_grad)"},
         Misuse{"groups_of_own_optimizer 1", "SGD: stretto's optimizers have no param_groups; use set_lr()"},
         Misuse{"torch_error 2",
-               "| [rank 1] stretto: error: mat1 and mat2 shapes cannot be multiplied (4x3 and 2x2)\n"}));
+               "\n[rank 1] stretto: error: mat1 and mat2 shapes cannot be multiplied (4x3 and 2x2)\n"}));
 
 // An exception that main() does not catch ends the process without a core dump; the exit code shows whether a
 // restart can help.
