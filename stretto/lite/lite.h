@@ -381,9 +381,10 @@ auto Lite::setup(M&& model, Optimizers&&... optimizers) {
     return Result(std::forward<M>(model));
   } else {
     // A braced list evaluates its elements in order: optimizers are bound in the order of the arguments.
-    // NOLINTNEXTLINE(bugprone-use-after-move): take() moved only those that bind() does not read
+    // take() moved only those that bind() does not read: NOLINTBEGIN(bugprone-use-after-move)
     return std::tuple<Result, decltype(bind(added, std::forward<Optimizers>(optimizers)))...>{
         std::forward<M>(model), bind(added, std::forward<Optimizers>(optimizers))...};
+    // NOLINTEND(bugprone-use-after-move)
   }
 }
 

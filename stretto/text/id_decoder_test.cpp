@@ -132,7 +132,7 @@ TEST(DecoderStream, StepsAfterFuseReadTheWholeText) {
                                           {.kind = Kind::strip, .from = " ", .start = 1, .stop = 1}},
                                  start = {{.kind = Kind::fuse},
                                           {.kind = Kind::strip, .from = " ", .start = 2}};
-  const auto pieces = [](const std::vector<DecoderStep>& steps, std::vector<std::string_view> tokens) {
+  const auto pieces = [](const std::vector<DecoderStep>& steps, const std::vector<std::string_view>& tokens) {
     const Decoder decoder{.kind = Decoder::Kind::steps, .steps = steps};
     DecoderStream stream(decoder);
     std::vector<std::string> texts;
