@@ -4,7 +4,6 @@
 #include <numeric>
 #include <vector>
 
-#include <arrow/ipc/options.h>
 #include <arrow/ipc/reader.h>
 #include <arrow/type.h>
 #include <parquet/arrow/reader.h>
@@ -18,13 +17,6 @@ namespace {
 
 constexpr size_t part_bytes = size_t{1} << 20;
 constexpr int64_t rows_of_batch = 1024;  // of Parquet: a batch is in memory as a whole
-
-// Arrow would start threads that decode columns in parallel. They would remain, and commands fork later.
-arrow::ipc::IpcReadOptions in_this_thread() {
-  arrow::ipc::IpcReadOptions options = arrow::ipc::IpcReadOptions::Defaults();
-  options.use_threads = false;
-  return options;
-}
 
 }  // namespace
 
@@ -68,7 +60,7 @@ arrow::Status RowReader::open_parquet(const char* column) {
 
 arrow::Status RowReader::open_file() {
   std::shared_ptr<arrow::ipc::RecordBatchFileReader> batches;
-  ARROW_ASSIGN_OR_RAISE(batches, arrow::ipc::RecordBatchFileReader::Open(file_, in_this_thread()));
+  ARROW_ASSIGN_OR_RAISE(batches, arrow::ipc::RecordBatchFileReader::Open(file_));
   next_batch_ = [batches, next = 0]() mutable -> arrow::Result<std::shared_ptr<arrow::RecordBatch>> {
     if (next == batches->num_record_batches()) return std::shared_ptr<arrow::RecordBatch>();
     return batches->ReadRecordBatch(next++);
@@ -79,7 +71,7 @@ arrow::Status RowReader::open_file() {
 arrow::Status RowReader::open_stream() {
   ARROW_RETURN_NOT_OK(file_->Seek(0));  // is needed after ReadAt
   std::shared_ptr<arrow::ipc::RecordBatchStreamReader> batches;
-  ARROW_ASSIGN_OR_RAISE(batches, arrow::ipc::RecordBatchStreamReader::Open(file_, in_this_thread()));
+  ARROW_ASSIGN_OR_RAISE(batches, arrow::ipc::RecordBatchStreamReader::Open(file_));
   next_batch_ = [batches] { return batches->Next(); };
   return arrow::Status::OK();
 }
