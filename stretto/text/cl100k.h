@@ -15,6 +15,7 @@ class Cl100kPreTokenizer : public PreTokenizer {
   explicit Cl100kPreTokenizer(int longest_number) : longest_number_(longest_number) {}
 
   void split(NormalizedText& text, NormalizedText& scratch, std::vector<WordRange>& words) const override;
+  bool works_in_parts() const override { return true; }
   std::string description() const override;
 
  private:

@@ -32,6 +32,7 @@ std::vector<std::pair<std::string, Tokenizer>> all_tokenizers() {
   std::vector<std::pair<std::string, Tokenizer>> all;
   for (const std::string& name : golden_tokenizers) all.emplace_back(name, load_golden(name));
   for (const std::string& name : golden_families) all.emplace_back(name, load_golden(name));
+  for (const std::string& name : golden_decoders) all.emplace_back(name, load_golden(name));
   return all;
 }
 
@@ -90,7 +91,7 @@ TEST(IdEncoder, TextsCutInFrontOfASpaceHaveTheSameIds) {
       ASSERT_EQ(parts, whole) << name << ": " << text;
     }
   }
-  EXPECT_THAT(in_parts, testing::ElementsAre("cased", "uncased", "options", "roberta"));
+  EXPECT_THAT(in_parts, testing::ElementsAre("cased", "uncased", "options", "roberta", "llama3", "qwen2"));
 }
 
 TEST(Parts, TheLastCutIsBeforeASpaceThatFollowsAnotherCharacter) {
