@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <atomic>
 
+#include <nlohmann/json.hpp>
+
 #include "stretto/base/error.h"
+#include "stretto/base/json.h"
+#include "stretto/base/log.h"
 #include "stretto/generate/text_generator.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/model_config/heads.h"
@@ -23,6 +27,16 @@ const std::filesystem::path& checked(const std::filesystem::path& folder) {
       file.string(), architecture, heads::causal_language_model);
 }
 
+// Names the folder's chat template, which generation does not apply.
+void note_chat_template(const std::filesystem::path& folder) {
+  const auto config = folder / "tokenizer_config.json";
+  const bool has_template = std::filesystem::exists(folder / "chat_template.jinja") ||
+                            (std::filesystem::exists(config) &&
+                             !read_json(config).value("chat_template", nlohmann::json()).is_null());
+  if (has_template)
+    log::info("{}: its chat_template is not applied; prompts are continued as they are", folder.string());
+}
+
 }  // namespace
 
 std::unique_ptr<TextGenerator> load_text_generator(const std::filesystem::path& folder,
@@ -31,6 +45,7 @@ std::unique_ptr<TextGenerator> load_text_generator(const std::filesystem::path& 
                                                    const ModelRegistry& models) {
   const auto served =
       std::make_shared<serve::ServedModel>(checked(folder), heads::causal_language_model, loading, models);
+  note_chat_template(folder);
   return std::make_unique<TextGenerator>(*served->model, served->tokenizer, std::move(options), served);
 }
 
@@ -43,7 +58,9 @@ class TextContinuation : public Pipeline {
   TextContinuation(const std::filesystem::path& folder, const PipelineOptions& options,
                    const ModelRegistry& models)
       : served_(folder, heads::causal_language_model, options, models),
-        generation_(read_generation_config(folder)) {}
+        generation_(read_generation_config(folder)) {
+    note_chat_template(folder);
+  }
 
   InputKind input_kind() const override { return InputKind::text; }
 

@@ -166,10 +166,14 @@ def check_mistakes(stretto):
         stretto.require_error(message, *GENERATE, *flags)
     # RoBERTa's tokenizer adds a token to an empty text, so it can be continued; GPT-2's does not.
     shutil.copytree(stretto.folder / RUN / "model", stretto.folder / "bare")
-    (stretto.folder / "bare/tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "GPT2Tokenizer", "eos_token": "</s>"}))
-    stretto.require_error("--text 1: the prompt is empty", "generate", "--model", "bare", "--text", "")
+    # A chat template is named wherever it is kept.
+    config = {"tokenizer_class": "GPT2Tokenizer", "eos_token": "</s>"}
+    (stretto.folder / "bare/tokenizer_config.json").write_text(json.dumps({**config, "chat_template": "{{ messages }}"}))
+    found = stretto.require_error("--text 1: the prompt is empty", "generate", "--model", "bare", "--text", "")
+    require("bare: its chat_template is not applied" in found, found)
+    (stretto.folder / "bare/tokenizer_config.json").write_text(json.dumps(config))
     (stretto.folder / "bare/chat_template.jinja").write_text("{{ messages }}")
-    require("bare: its chat_template is not applied" in stretto.error("generate", "--model", "bare", "--text", ""), "chat_template")
+    stretto.require_error("bare: its chat_template is not applied", "predict", "--model", "bare", "--text", "")
     # Prompts before a malformed line are continued.
     require("long.txt:2: the prompt has" in stretto.error(*GENERATE, "--input", "long.txt"), "a long prompt")
     config = stretto.folder / RUN / "model/generation_config.json"

@@ -1,10 +1,7 @@
 #include <functional>
 #include <optional>
 
-#include <nlohmann/json.hpp>
-
 #include "stretto/base/error.h"
-#include "stretto/base/json.h"
 #include "stretto/base/log.h"
 #include "stretto/base/process.h"
 #include "stretto/comm/job.h"
@@ -81,16 +78,6 @@ GenerationOptions options_of(const std::filesystem::path& model,
   return options;
 }
 
-// Names the chat template of a model folder, which generation does not apply.
-void note_chat_template(const std::filesystem::path& model) {
-  const auto config = model / "tokenizer_config.json";
-  const bool has_template = std::filesystem::exists(model / "chat_template.jinja") ||
-                            (std::filesystem::exists(config) &&
-                             !read_json(config).value("chat_template", nlohmann::json()).is_null());
-  if (has_template)
-    log::info("{}: its chat_template is not applied; prompts are continued as they are", model.string());
-}
-
 // Calls `use` with each prompt, and `finish` after the last one, or after those before an invalid one.
 void read_prompts(const TextSource& source, const TextGenerator& generator,
                   const std::function<void(const std::string&)>& use, const std::function<void()>& finish) {
@@ -116,7 +103,6 @@ void generate_here(const arguments::GenerateArguments& arguments, const TextSour
                    const std::filesystem::path& model, TextGeneratorOptions options,
                    PipelineOptions loading) {
   loading.device = comm::choose_own_device(arguments.device, "--device");
-  note_chat_template(model);
   end_output_on_signals(arguments.json);
   TextOutput output(arguments.json);
   const bool streams = options.generation.num_beams == 1 && !arguments.json;
@@ -140,7 +126,6 @@ void generate_on_ranks(const arguments::GenerateArguments& arguments, const Text
                        PipelineOptions loading) {
   const comm::Job job = comm::join_job(arguments.device, "--device");
   log::set_rank(job.info.rank, /*prints_info=*/job.info.rank == 0);
-  note_chat_template(model);
   loading.group = job.group.get();
   loading.device = job.device;
   TextOutput output(arguments.json);
