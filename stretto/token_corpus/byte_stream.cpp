@@ -9,6 +9,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/input_file.h"
+#include "stretto/base/strings.h"
 #include "stretto/columnar/json_lines.h"
 
 namespace stretto::token_corpus {
@@ -217,10 +218,21 @@ bool ByteStream::skip(int64_t count) {
   return true;
 }
 
+std::string text_extension(const std::filesystem::path& file) {
+  std::filesystem::path name = lower_case(file.filename().string());
+  if (name.extension() == ".gz" || name.extension() == ".zst") name = name.stem();
+  return name.extension();
+}
+
 std::unique_ptr<ByteStream> ByteStream::open(const std::filesystem::path& path, const std::string& column) {
   const std::string begin = first_bytes(path);
   if (const auto format = columnar::format_of(begin))  // ids have columns beside them (encode_chunk.h)
     return std::make_unique<RowStream>(path, *format, column == "input_ids" ? "" : column);
+  if (const std::string extension = text_extension(path); extension == ".csv" || extension == ".tsv") {
+    throw DataError(
+        "{}: a table, of which the text is one column; write that column as JSON Lines or Parquet, or name the file .txt if all of it is text",
+        path.string());
+  }
   if (begin.starts_with("\x1F\x8B")) return std::make_unique<GzipStream>(path);
   if (begin.starts_with("\x28\xB5\x2F\xFD")) return std::make_unique<ZstdStream>(path);
   for (const auto& [start, message] : refused) {

@@ -13,7 +13,8 @@ namespace stretto::token_corpus {
 class ByteStream {
  public:
   // `column`: of a Parquet or Arrow file, as columnar::JsonLines takes it. Throws IoError if the file cannot
-  // be opened; DataError, with advice, for other compressions, and like columnar::JsonLines.
+  // be opened; DataError, with advice, for other compressions, tables (.csv, .tsv), and like
+  // columnar::JsonLines.
   static std::unique_ptr<ByteStream> open(const std::filesystem::path& path, const std::string& column = "");
   virtual ~ByteStream() = default;
 
@@ -30,6 +31,9 @@ class ByteStream {
   // Whether the bytes are JSON Lines, whatever the name of the file.
   virtual bool has_rows() const { return false; }
 };
+
+// The extension of a file's name in lower case, without that of its compression: ".jsonl" of "A.JSONL.gz".
+std::string text_extension(const std::filesystem::path& file);
 
 // Throws DataError if the file is empty, or its beginning is not that of a file that ByteStream reads.
 void require_text(const std::filesystem::path& path, const std::string& column = "");

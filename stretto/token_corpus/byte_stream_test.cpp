@@ -84,6 +84,11 @@ TEST_F(ByteStreams, OtherFormatsAreRefusedWithAdvice) {
   refused("BZh91AY", "bzip2 -d");
   refused(std::string("\xFF\xFEh\0e\0", 6), "UTF-8");
   refused(std::string("text\0text", 9), "NUL");
+  for (const char* name : {"rows.csv", "rows.TSV", "rows.csv.gz"}) {
+    const fs::path file = write(name, "text\na\n");
+    EXPECT_THAT([&] { ByteStream::open(file); },
+                testing::ThrowsMessage<DataError>(has_all(name, "a table", "JSON Lines")));
+  }
   EXPECT_THROW(ByteStream::open(path("missing")), IoError);
   EXPECT_THROW(ByteStream::open(folder_.path()), IoError);
 }

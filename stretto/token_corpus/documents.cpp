@@ -4,7 +4,6 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/input_file.h"
-#include "stretto/base/strings.h"
 #include "stretto/text/parts.h"
 #include "stretto/token_corpus/byte_stream.h"
 
@@ -31,9 +30,8 @@ bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") ==
 }  // namespace
 
 bool is_json_lines(const std::filesystem::path& file) {
-  std::filesystem::path name = lower_case(file.filename().string());
-  if (name.extension() == ".gz" || name.extension() == ".zst") name = name.stem();
-  return name.extension() == ".jsonl" || name.extension() == ".json" || name.extension() == ".ndjson";
+  const std::string extension = text_extension(file);
+  return extension == ".jsonl" || extension == ".json" || extension == ".ndjson";
 }
 
 DocumentReader::DocumentReader(std::vector<std::filesystem::path> files, DocumentOptions options,

@@ -179,7 +179,9 @@ def check_door(stretto):
     stretto.run(*given, "crlf", "--train_file", "crlf.txt")
     for name in ("eval_loss", "train_loss", "eval_samples", "train_samples"):
         require(stretto.json("crlf/all_results.json")[name] == stretto.json("door/all_results.json")[name], f"{name} with CR LF")
-    for flags, message in ((["--block_size", "49"], "--block_size 49: data.max_length: 49 exceeds the 48 positions"),
+    shutil.copy(stretto.folder / "train.txt", stretto.folder / "train.csv")
+    for flags, message in ((["--train_file", "train.csv"], "--train_file train.csv: a table, of which the text is one column"),
+                           (["--block_size", "49"], "--block_size 49: data.max_length: 49 exceeds the 48 positions"),
                            (["--block_size", "1"], "--block_size 1: data.max_length"), (["--streaming", "maybe"], "--streaming"),
                            (["--validation_split_percentage", "100"], "--validation_split_percentage 100: expected a number")):
         stretto.require_error(message, *given, "refused", *flags)
