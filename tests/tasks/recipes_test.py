@@ -22,7 +22,7 @@ STEPS = ["training.max_steps=6", "checkpoint.every=2", "checkpoint.keep_last=0",
 TWO_RANKS = ["-N", "2", "--no-pin"]
 # Families and losses whose resuming, or test on two ranks, no other test covers; see also tokens_test.py,
 # questions_test.py and tagger_test.py.
-RESUMED = ["bart", "multi_label", "stsb", "llama"]
+RESUMED = ["bart", "multi_label", "stsb", "clm", "llama"]
 METRICS = {"demo": "accuracy", "pairs": "f1", "multi_label": "f1_micro", "sst2": "accuracy", "bart": "accuracy", "ner": "f1", "tagger": "f1", "qa": "f1", "clm": "perplexity",
            "llama": "perplexity"}
 
