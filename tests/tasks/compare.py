@@ -9,6 +9,7 @@ import transformers
 
 import compare_classes
 import compare_folders
+import compare_language_models
 import compare_questions
 import compare_tokens
 
@@ -17,6 +18,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     folder = pathlib.Path(sys.argv[1])
     compare_folders.main(folder / "folders")
+    compare_language_models.main(folder / "language_models")
     compare_classes.main(folder / "classification")
     compare_questions.main(folder / "questions")
     compare_tokens.main(folder / "tokens")

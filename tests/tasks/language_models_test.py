@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Language models (task: causal-lm) from text files and corpora to perplexities, by recipes and by the flags of run_clm.py.
 
-    language_models_test.py STRETTO
+    language_models_test.py STRETTO FOLDER
+
+transformers_test.py compares two of the models in FOLDER, and their losses in windows, with those of transformers.
 """
 
 import json
@@ -9,9 +11,8 @@ import math
 import pathlib
 import shutil
 import sys
-import tempfile
 
-from workspace import CAUSAL_LM, DECODERS, SOURCE, Stretto, check_ranks_and_resuming, check_without_validation, losses_of, require, require_close, write_lines, write_model
+from workspace import CAUSAL_LM, DECODERS, SOURCE, Stretto, check_ranks_and_resuming, check_without_validation, emptied, losses_of, require, require_close, write_lines, write_model
 
 
 def losses_by_block(stretto, run):
@@ -33,7 +34,7 @@ def check_test(stretto, run):
     require_close("test", {"bits": results["bits_per_byte"]}, {"bits": mean / math.log(2) * tokens / size}, 1e-9)
     # All tokens but the first are predicted; if windows do not overlap, the first token of each is not.
     windows = {}
-    for stride in (48, 47, 16):
+    for stride in (48, 47, 16):  # compare_language_models.py reads the losses of the last one
         stretto.run("test", "clm.yaml", "-N", 1, f"output={run}", f"causal_lm.stride={stride}")
         windows[stride] = losses_by_block(stretto, run)
     counts = {stride: sum(b["tokens"] for b in blocks) for stride, blocks in windows.items()}
@@ -283,30 +284,32 @@ def check_mistakes(stretto):
     stretto.train("clm.yaml", "no-eos-run", 2, "tokenizer.path=no-eos", "causal_lm.append_eos=false", "training.max_steps=2")
 
 
-def main(program):
-    with tempfile.TemporaryDirectory(prefix="stretto-clm-") as temporary:
-        folder = pathlib.Path(temporary)
-        stretto = Stretto(program, folder)
-        write_lines(folder / "train.txt", 400, seed=1)
-        write_lines(folder / "dev.txt", 60, seed=2)
-        for model_type in DECODERS:
-            write_model(folder / model_type, model_type)
-        (folder / "clm.yaml").write_text(CAUSAL_LM)
-        (folder / "llama.yaml").write_text(CAUSAL_LM.replace("gpt2", "llama"))
-        run = check_ranks_and_resuming(stretto, "clm.yaml", ["fsdp"])
-        stretto.train("llama.yaml", "llama-one", 1)  # tests/train/divided_test.cpp trains it on several ranks
-        check_test(stretto, run)
-        check_corpus(stretto, run)
-        check_end_token(stretto, run)
-        check_section(stretto, run)
-        check_mixture(stretto)
-        check_divided(stretto)
-        check_blocks(stretto)
-        check_bytes(stretto)
-        check_without_validation(stretto, "clm.yaml", "without")
-        check_door(stretto)
-        check_mistakes(stretto)
+def main(program, folder):
+    stretto = Stretto(program, emptied(folder))
+    write_lines(stretto.folder / "train.txt", 400, seed=1)
+    write_lines(stretto.folder / "dev.txt", 60, seed=2)
+    for model_type in DECODERS:
+        write_model(stretto.folder / model_type, model_type)
+    scaled = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 24}
+    (stretto.folder / "llama/config.json").write_text(json.dumps({**stretto.json("llama/config.json"), "rope_theta": 500.0, "rope_scaling": scaled}))
+    (stretto.folder / "clm.yaml").write_text(CAUSAL_LM)
+    (stretto.folder / "llama.yaml").write_text(CAUSAL_LM.replace("gpt2", "llama"))
+    run = check_ranks_and_resuming(stretto, "clm.yaml", ["fsdp"])
+    stretto.train("llama.yaml", "llama-one", 1)  # tests/train/divided_test.cpp trains it on several ranks
+    stretto.run("test", "llama.yaml", "-N", 1, "output=llama-one", "causal_lm.stride=16")
+    stretto.run("convert", "llama-one/model", "llama-sharded", "--max-shard-size", "30KB")
+    check_test(stretto, run)
+    check_corpus(stretto, run)
+    check_end_token(stretto, run)
+    check_section(stretto, run)
+    check_mixture(stretto)
+    check_divided(stretto)
+    check_blocks(stretto)
+    check_bytes(stretto)
+    check_without_validation(stretto, "clm.yaml", "without")
+    check_door(stretto)
+    check_mistakes(stretto)
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]).resolve())
+    main(pathlib.Path(sys.argv[1]).resolve(), sys.argv[2])

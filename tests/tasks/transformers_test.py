@@ -3,9 +3,9 @@
 
     transformers_test.py FOLDER PYTHON...
 
-FOLDER contains the folders of classification_test.py, folders_test.py, questions_test.py and tokens_test.py. Runs compare.py, one
-process for all, as importing transformers takes longer than comparing, with the first PYTHON that has torch and transformers.
-Ends with 77 (skipped) if none has.
+FOLDER contains the folders of classification_test.py, folders_test.py, language_models_test.py, questions_test.py and
+tokens_test.py. Runs compare.py, one process for all, as importing transformers takes longer than comparing, with the first
+PYTHON that has torch and transformers. Ends with 77 (skipped) if none has.
 """
 
 import pathlib
