@@ -75,6 +75,12 @@ INSTANTIATE_TEST_SUITE_P(
                       FolderCase{"distilbert/token", heads::token_classification},
                       FolderCase{"distilbert/qa", heads::hidden_states},
                       FolderCase{"bart/gelu", heads::sequence_classification},
+                      FolderCase{"gpt2/sharded", heads::causal_language_model},
+                      FolderCase{"gpt2/old_names", heads::causal_language_model},
+                      FolderCase{"gpt2/untied", heads::causal_language_model},
+                      FolderCase{"llama/tied", heads::causal_language_model},
+                      FolderCase{"llama/biases", heads::causal_language_model},
+                      FolderCase{"llama/qwen3", heads::causal_language_model},
                       FolderCase{"sequence_tagger/lstm_crf", heads::token_classification},
                       FolderCase{"sequence_tagger/gru", heads::token_classification},
                       FolderCase{"sequence_tagger/transformer/tagger", heads::token_classification}));

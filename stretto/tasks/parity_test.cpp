@@ -226,9 +226,15 @@ std::vector<ParityCase> parity_cases() {
        {std::tuple(heads::token_classification, "bert_heads/parity_token", "zero2"),
         {heads::question_answering, "bert_heads/parity_qa", "fsdp"},
         {heads::causal_language_model, "llama/parity_mistral", "zero1"},
-        {heads::causal_language_model, "llama/parity_qwen2", "hsdp"},
-        {heads::causal_language_model, "llama/parity_qwen3", "fsdp"}})
+        {heads::causal_language_model, "llama/parity_qwen2", "hsdp"}})
     cases.push_back({head, folder, "fp64", 2, 1, 1e-9, 1e-6, {}, strategy});
+  for (const char* folder : {"gpt2/parity", "llama/parity_grouped", "llama/parity_mistral",
+                             "llama/parity_qwen2", "llama/parity_qwen3"}) {
+    for (const auto& [ranks, accumulation, strategy] :
+         {std::tuple(2, 3, "ddp"), {2, 3, "fsdp"}, {1, 2, "fsdp"}})
+      cases.push_back(
+          {heads::causal_language_model, folder, "fp32", ranks, accumulation, 1e-5, 1e-5, {}, strategy});
+  }
   const std::vector<double> weights = {1, 2.5, 0.5};
   constexpr ProblemType multi_label = ProblemType::multi_label_classification;
   constexpr double in_fp32 = 1e-7;  // in which transformers' LabelSmoother sums at any precision of the model
