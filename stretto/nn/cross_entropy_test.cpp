@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "stretto/base/error.h"
+#include "stretto/nn/counted_memory_fixture.h"
 #include "stretto/nn/functional.h"
 
 namespace stretto::nn {
@@ -47,6 +48,16 @@ TEST(LinearCrossEntropy, EqualsTheLogitsAndTheirCrossEntropy) {
     expect_equal(some, context);
     expect_equal(problem(40, 17, at::kFloat), context, 1e-5);
   }
+}
+
+TEST(LinearCrossEntropy, HoldsAPartOfTheLogitsOnly) {
+  const Problem given = problem(12000, 5000);
+  constexpr size_t logits = size_t{12000} * 5000 * sizeof(double);
+  CountedMemory memory;
+  const Loss loss = linear_cross_entropy(given.x, given.weight, given.labels);
+  const auto gradients = torch::autograd::grad({loss.sum}, {given.x, given.weight});
+  EXPECT_LT(memory.most(), logits / 3);
+  EXPECT_GT(memory.most(), logits / 8) << "nothing was counted";
 }
 
 // The gradient is added to the parameter's buffer, which the engine sets, or returned for a parameter without

@@ -1,11 +1,8 @@
-#include <cstring>
-#include <memory>
-
 #include <gtest/gtest.h>
 
-#include <c10/core/CPUAllocator.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "stretto/nn/counted_memory_fixture.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/layers.h"
 #include "stretto/nn/packed_fixture.h"
@@ -108,37 +105,6 @@ TEST(Norm, EqualsLayerNormAndRmsNorm) {
   expect_close(rms[0], rms[1]);
   EXPECT_TRUE(at::allclose(rms[0].back(), at::rms_norm(x, {6}, weight, 1e-3)));
 }
-
-// Counts the bytes of tensors on the CPU that are made in its lifetime and still exist.
-class CountedMemory : public c10::Allocator {
- public:
-  CountedMemory() { c10::SetCPUAllocator(this, priority); }
-  ~CountedMemory() override { c10::SetCPUAllocator(before_, priority); }
-  CountedMemory(const CountedMemory&) = delete;
-  CountedMemory& operator=(const CountedMemory&) = delete;
-
-  c10::DataPtr allocate(size_t bytes) override {
-    auto* const block = new Block{before_->allocate(bytes), bytes, this};
-    bytes_ += bytes;
-    return {block->memory.get(), block, &release, at::kCPU};
-  }
-  void copy_data(void* to, const void* from, size_t bytes) const override { std::memcpy(to, from, bytes); }
-  size_t bytes() const { return bytes_; }
-
- private:
-  static constexpr uint8_t priority = 200;
-  struct Block {
-    c10::DataPtr memory;
-    size_t bytes;
-    CountedMemory* of;
-  };
-  static void release(void* context) {
-    const std::unique_ptr<Block> block(static_cast<Block*>(context));
-    block->of->bytes_ -= block->bytes;
-  }
-  c10::Allocator* const before_ = c10::GetCPUAllocator();
-  size_t bytes_ = 0;
-};
 
 TEST(Norm, IsNotKeptForBackwardBeforeLinearMaps) {
   const Tensor x = leaf_of({4096, 64}), weight = leaf_of({64}), map = leaf_of({1, 64});
