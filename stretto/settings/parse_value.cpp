@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ranges>
+#include <type_traits>
 
 #include <fmt/ranges.h>
 
@@ -32,12 +33,19 @@ struct Scalar<bool> {
   }
 };
 
-void check_range(const std::string& text, double number, const Rule& rule) {
-  if (!std::isfinite(number)) throw ConfigError("{} is not a finite number", text);
-  if (!rule.allows(number)) throw ConfigError("{} is out of range; it must be {}", text, rule.range_text());
+// The names that are accepted instead of numbers: ", or false or true"; "" if there are none.
+std::string or_names(const Rule& rule) {
+  if (rule.spellings.empty()) return "";
+  return fmt::format(", or {}", fmt::join(std::views::keys(rule.spellings), " or "));
 }
 
-// What a text is that is neither a number nor one of the names that are accepted instead of numbers.
+void check_range(const std::string& text, double number, const Rule& rule) {
+  if (!std::isfinite(number)) throw ConfigError("{} is not a finite number", text);
+  if (rule.allows(number)) return;
+  throw ConfigError("{} is out of range; it must be {}{}", text, rule.range_text(), or_names(rule));
+}
+
+// What a text is that is neither a number nor one of these names.
 std::string no_number(const Rule& rule) {
   constexpr const char* number = "a whole number (of at most 64 bits)";
   if (rule.spellings.empty()) return fmt::format("not {}", number);
@@ -99,6 +107,12 @@ struct Scalar<FileOrSection> {
   static FileOrSection parse(const std::string& text, const Rule&) { return {expand_home(text)}; }
 };
 
+// What a value may be, for messages: "whole number, or false or true".
+template <class T>
+std::string expected(const Rule& rule) {
+  return Scalar<T>::name + (std::is_arithmetic_v<T> ? or_names(rule) : "");
+}
+
 // Describes a node for messages.
 std::string found(const YamlNode& node) {
   switch (node.kind) {
@@ -137,7 +151,7 @@ template <class T>
 T parse_scalar(const YamlNode& node, const Rule& rule, const std::string& path) {
   return with_place(node, path, [&] {
     if (node.kind != YamlNode::Kind::scalar)
-      throw ConfigError("expected a value ({}), found {}", Scalar<T>::name, found(node));
+      throw ConfigError("expected a value ({}), found {}", expected<T>(rule), found(node));
     const std::string text = expanded_text(node);
     if (text.empty()) throw ConfigError("the value is empty; give one or remove the line");
     return Scalar<T>::parse(text, rule);
