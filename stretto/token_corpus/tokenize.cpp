@@ -123,8 +123,8 @@ bool write_all(DocumentReader& reader, OrderedWork<Chunk, EncodedChunk>& work, s
 
 void report(const Manifest& manifest, const fs::path& output, int64_t new_bytes, double seconds) {
   log::info(
-      "{}: {}, {} tokens, {} of text ({:.2f} bytes per token), {} in {} ({}/s)", output.string(),
-      counted(manifest.documents, "document"), manifest.tokens,
+      "{}: {}, {}, {} of text ({:.2f} bytes per token), {} in {} ({}/s)", output.string(),
+      counted(manifest.documents, "document"), counted(manifest.tokens, "token"),
       human_bytes(static_cast<double>(manifest.text_bytes)),
       static_cast<double>(manifest.text_bytes) / static_cast<double>(std::max<int64_t>(1, manifest.tokens)),
       human_bytes(static_cast<double>(new_bytes)), human_duration(seconds),

@@ -189,6 +189,8 @@ TEST_F(CorporaProgram, MemoryDoesNotDependOnTheSizeOfADocument) {
 #endif
 
 TEST_F(CorporaProgram, InspectPrintsCountsSamplesAndChecksums) {
+  write("text", "a");
+  EXPECT_THAT(shell(tokenize("one", "--no-special --no-eos")).err, HasSubstr(": 1 document, 1 token, "));
   write("text", "A good film.\n\nNobody came\nto see it.\n");
   ASSERT_EQ(shell(tokenize("corpus", "--document blank-line")).exit_code, 0);
   const ShellResult text = inspect("corpus", "--samples 5 --check");
