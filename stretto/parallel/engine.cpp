@@ -1,10 +1,12 @@
 #include "stretto/parallel/engine.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/parallel/engine_parts.h"
+#include "stretto/parallel/leaf_watch.h"
 #include "stretto/parallel/replicas.h"
 
 namespace stretto::parallel {
@@ -59,9 +61,19 @@ GradientUses Engine::uses(const Tensor& loss, std::vector<Tensor>* others) const
 Backward Engine::open(GradientUses uses, Reduce reduce) { return {*parts_, std::move(uses), reduce}; }
 
 void Engine::backward(const Tensor& loss_sum, Reduce reduce) {
-  Backward pass = open(uses(loss_sum), reduce);
+  std::vector<Tensor> others;
+  GradientUses found = uses(loss_sum, &others);
+  if (parts_->watch) parts_->watch->note(found, others);
+  Backward pass = open(std::move(found), reduce);
   if (loss_sum.defined()) loss_sum.backward();
   pass.close();
+}
+
+void Engine::watch_leaves() { parts_->watch.emplace(facts().tensors.trainable.size()); }
+
+WatchedLeaves Engine::take_leaves() {
+  const std::optional<LeafWatch> watch = std::exchange(parts_->watch, std::nullopt);
+  return watch ? watch->leaves() : WatchedLeaves();
 }
 
 void Engine::finish(std::span<double> totals) {

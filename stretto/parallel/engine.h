@@ -19,6 +19,8 @@ class TensorSource;
 
 namespace stretto::parallel {
 
+struct WatchedLeaves;  // leaf_watch.h
+
 // A step of the optimizer.
 struct StepInput {
   optim::StepRates rates;
@@ -69,6 +71,10 @@ class Engine {
   // Opens, runs autograd from `loss_sum` and closes. An undefined loss (a rank without samples) only takes
   // part in the reductions.
   void backward(const Tensor& loss_sum, Reduce reduce);
+  // Watches the graphs of backward() until take_leaves(), which returns what their losses depended on. Take
+  // them when these graphs are gone.
+  void watch_leaves();
+  WatchedLeaves take_leaves();
   // Waits for the reductions of Reduce::last, and sums each of `totals` (loss, count, ...) over the ranks;
   // their number must be the same on all ranks.
   void finish(std::span<double> totals = {});

@@ -14,6 +14,7 @@
 #include "stretto/parallel/engine_options.h"
 #include "stretto/parallel/file_units.h"
 #include "stretto/parallel/gathered_units.h"
+#include "stretto/parallel/leaf_watch.h"
 #include "stretto/parallel/reducer.h"
 
 namespace stretto {
@@ -64,6 +65,7 @@ struct EngineParts {
   std::optional<FileUnits> file_units;  // if they are whole and in files
   Reducer reducer;
   std::optional<WeightAverage> average;
+  std::optional<LeafWatch> watch;
   Tensor gradients_aside;                      // as long as the gradients' buffer; see GradientView
   std::vector<Tensor> offloaded;               // the optimizer's state that is in files
   std::vector<int64_t> synchronised_versions;  // of the buffers after the last synchronisation

@@ -99,6 +99,12 @@ struct ReplacesAParameter : GanTask {
     return {};
   }
 };
+struct AssignsAGenerator : GanTask {
+  AssignsAGenerator() {
+    net->generator = std::make_shared<torch::nn::LinearImpl>(2, 4);
+    net->generator->to(at::kDouble);
+  }
+};
 struct AutomaticAsksForManual : Line {
   Loss training_step(const Batch& batch, StepContext& context) override {
     context.manual();
@@ -138,6 +144,7 @@ TEST_F(ManualTest, MistakesAreNamed) {
          "step 1: step(\"generator\"): the gradient of generator.weight was replaced or dropped");
   expect(DropsGradients<true>(), "step 1: training_step: the gradient of generator.weight was replaced");
   expect(ReplacesAParameter(), "step 1: backward(): parameter discriminator.weight was replaced after setup");
+  expect(AssignsAGenerator(), "is not a parameter of the model, but not on generator.weight, which is one");
   expect(AutomaticAsksForManual(), "there are no optimizers to step here");
 }
 

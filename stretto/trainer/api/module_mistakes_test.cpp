@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -53,6 +55,43 @@ TEST_F(ModuleTest, ExceptionsOfAStepNameIt) {
   EXPECT_THAT([&] { fit<Throws<true>>(2); }, ThrowsMessage<Error>("training_step of step 3: no such word"));
   EXPECT_THAT([&] { fit<Throws<false>>(1); },
               ThrowsMessage<c10::Error>(HasSubstr("(in training_step of step 3)")));
+}
+
+// The layer that was registered is not used.
+struct AssignsALayer : Module {
+  struct Net : torch::nn::Module {
+    Net() : head(register_module("head", std::make_shared<nn::Linear>(2, 1))) {}
+    std::shared_ptr<nn::Linear> head;
+  };
+  AssignsALayer() : net(model(std::make_shared<Net>())) {
+    net->head = std::make_shared<nn::Linear>(2, 1);
+    net->head->to(at::kDouble);
+  }
+  Loss training_step(const Batch& batch, StepContext&) override {
+    return loss_of_mean(at::mse_loss(net->head->forward(batch.at("x")).squeeze(1), batch.at("y")),
+                        batch.count);
+  }
+  std::shared_ptr<Net> net;
+};
+
+// Leaves that end with the step are its own matter.
+struct ReadsInputGradients : Regression {
+  Loss training_step(const Batch& batch, StepContext&) override {
+    const Tensor x = batch.at("x").clone().requires_grad_();
+    return loss_of_mean(at::mse_loss(net->forward(x), batch.at("y")), batch.count);
+  }
+};
+
+TEST_F(ModuleTest, LayersThatNothingTrainsAreRefused) {
+  for (const char* strategy : {"ddp", "fsdp"}) {
+    recipe_.training.strategy = strategy;
+    EXPECT_THAT([&] { fit<AssignsALayer>(2); },
+                ThrowsMessage<ConfigError>(
+                    HasSubstr("the loss depends on a tensor, [1, 2] Double, that requires grad and is not a "
+                              "parameter of the model, but not on head.weight, which is one; register it")));
+    EXPECT_NO_THROW(fit<ReadsInputGradients>(2));
+    std::filesystem::remove_all(recipe_.output);
+  }
 }
 
 struct Modelless : Module {

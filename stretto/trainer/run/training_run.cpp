@@ -3,12 +3,14 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "stretto/base/clock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/log.h"
 #include "stretto/nn/functional.h"
+#include "stretto/parallel/leaf_watch.h"
 #include "stretto/parallel/phase.h"
 
 namespace stretto::trainer {
@@ -20,7 +22,9 @@ TrainingRun::TrainingRun(Session& session)
       runner_(session.module, session.train, session.mesh,
               {.device = session.device,
                .autocast = session.compute.autocast,
-               .collective_forward = engine_.facts().passes_are_collective}) {}
+               .collective_forward = engine_.facts().passes_are_collective}) {
+  engine_.watch_leaves();
+}
 
 // The information for the steps of the next global batch.
 PassInfo TrainingRun::pass_info() const {
@@ -53,6 +57,7 @@ StepReport TrainingRun::step(const Requests& requests) {
   report.epochs_before = session_.cursor.epochs_done();
   const data::GlobalBatch batch = session_.cursor.batch();
   session_.manual ? step_manually(batch, requests, report) : step_once(batch, requests, report);
+  if (std::exchange(is_first_, false)) require_registered_leaves();
   if (training_.deterministic && engine_.buffers_changed()) {
     throw ConfigError(
         "training.deterministic: buffers of the model change in training, such as running statistics, by the samples of each rank; use layers without them, such as LayerNorm");
@@ -154,6 +159,20 @@ optim::Evaluation TrainingRun::evaluate_again(const data::GlobalBatch& batch) {
   engine_.finish(sums);
   const StepTotals totals = StepTotals::unpack(sums);
   return {totals.loss / totals.count, 1 / totals.count};
+}
+
+// Throws ConfigError if losses of the first step depended on tensors that nothing trains, such as parameters
+// of a layer that was assigned to a member after another one had been registered.
+void TrainingRun::require_registered_leaves() {
+  const parallel::WatchedLeaves leaves = engine_.take_leaves();
+  if (leaves.outside.empty()) return;
+  const auto& parameters = engine_.facts().tensors.trainable;
+  throw ConfigError(
+      "training_step: the loss depends on a tensor, {}, that requires grad and is not a parameter of the model{}; register it before fit (replace_module() for a member that is assigned again), pass its module to teacher(), or set its requires_grad to false",
+      describe(leaves.outside[0]),
+      leaves.unused.empty()
+          ? ""
+          : fmt::format(", but not on {}, which is one", parameters[leaves.unused[0]].name));
 }
 
 void TrainingRun::show_gradients(const data::GlobalBatch& batch, double scale, const StepReport& report) {

@@ -27,8 +27,8 @@ class TrainingRun {
   // Calls `hook` in each step that is taken, after its gradients are reduced, with the report's step and
   // epochs.
   void on_gradients(std::function<void(const StepReport&)> hook) { on_gradients_ = std::move(hook); }
-  // The gradients of the mean loss, before clipping, by parameter; empty if the strategy shards them. Called
-  // in the hook. Collective.
+  // The gradients of the mean loss, before clipping, by parameter, on every rank. Called in the hook.
+  // Collective.
   NamedTensors gradients();
 
  private:
@@ -44,6 +44,7 @@ class TrainingRun {
   void skip_overflow(StepReport& report);
   double clip_gradients(double norm, double divisor);
   optim::Evaluation evaluate_again(const data::GlobalBatch& batch);
+  void require_registered_leaves();
 
   Session& session_;
   parallel::Engine& engine_;
@@ -51,6 +52,7 @@ class TrainingRun {
   MicroBatchRunner runner_;
   std::function<void(const StepReport&)> on_gradients_;
   double gradient_scale_ = 1;  // of the sums in the hook
+  bool is_first_ = true;       // step
 };
 
 }  // namespace stretto::trainer
