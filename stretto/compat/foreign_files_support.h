@@ -3,6 +3,23 @@
 // Example files of other tools.
 namespace stretto::compat {
 
+// The example of DeepSpeed's page "Getting Started".
+inline constexpr const char* deepspeed_json = R"({
+  "train_batch_size": 8,
+  "gradient_accumulation_steps": 1,
+  "optimizer": {
+    "type": "Adam",
+    "params": {
+      "lr": 0.00015
+    }
+  },
+  "fp16": {
+    "enabled": true
+  },
+  "zero_optimization": true
+}
+)";
+
 // The example of transformers' documentation for ZeRO-2, with numbers for some values.
 inline constexpr const char* zero2_json = R"({
     "fp16": {
@@ -112,8 +129,9 @@ tpu_use_sudo: false
 use_cpu: false
 )";
 
-// The parameters.yml of pytorch_universal_trainer for full sharding.
-inline constexpr const char* parameters_yml = R"(data-params:
+// The parameters.yml in pytorch_universal_trainer's repository, with shorter comments.
+inline constexpr const char* parameters_yml = R"(---
+data-params:
     data_dir: '~/pytorch_universal_trainer/data'
     is_dev_file: True
 
@@ -121,14 +139,14 @@ transformers-params:
     mode: 'train'
     continue_training: False
     continue_training_path: ""
-    pretrained_model_dir: 'facebook/bart-base'
-    model_dir: 'models/bart_base_sst_baseline'
+    pretrained_model_dir: '~/facebook/bart-base'
+    model_dir: '~/pytorch_universal_trainer/models/bart_base_sst_baseline'
     is_distributed: True
-    use_native_fp16: False
+    use_native_fp16: True
     use_fairscale_optimizer_sharding: False
-    use_fairscale_model_sharding: True
-    use_fairscale_autowrap: True
-    use_fairscale_reshard_forward: True
+    use_fairscale_model_sharding: False
+    use_fairscale_autowrap: False
+    use_fairscale_reshard_forward: False
     num_loader_workers: 0
     batch_size: 256
     use_max_length: False
@@ -145,13 +163,18 @@ dist-params:
     nodes: 1
     gpus: 2
     current_node: 0
-    master_addr: '10.100.69.32'
-    master_port: '1234'
+    master_addr: '10.100.69.32' # of the first host
+    master_port: '1234' # any free port
+
+## Keys may be added.
+
+# data_dir: the folder of the data
 )";
 
-// The example of AcceleratorModule's documentation.
+// The file that `accmt example` writes.
 inline constexpr const char* hps_yaml = R"(hps:
   epochs: 40
+  #max_steps: 100
   batch_size: 35
   optimizer:
     type: AdamW

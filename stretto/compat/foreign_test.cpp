@@ -78,7 +78,7 @@ TEST_F(Foreign, WhatIsMissingIsNamedByTheFilesKey) {
   const auto parameters = [&](const std::string& line) {
     return read_universal_trainer(write("parameters.yml", parameters_yml, line));
   };
-  EXPECT_THAT(missing(parameters("    pretrained_model_dir: 'facebook/bart-base'\n"), Verb::train),
+  EXPECT_THAT(missing(parameters("    pretrained_model_dir: '~/facebook/bart-base'\n"), Verb::train),
               has_all("parameters.yml: transformers-params.pretrained_model_dir is missing:", "model.path="));
   const ForeignConfig without_data = parameters("    data_dir: '~/pytorch_universal_trainer/data'\n");
   EXPECT_THAT(missing(without_data, Verb::train),
@@ -105,7 +105,8 @@ TEST_F(Foreign, FilesOfOtherToolsAreRecognised) {
 
 TEST_F(Foreign, ADefaultOfAFileDoesNotReplaceAKeyOfAnother) {
   ForeignConfig both = read_deepspeed(write("ds.json", R"({"bf16": {"enabled": true}})"));
-  merge(both, read_universal_trainer(write("parameters.yml", parameters_yml)));
+  merge(both, read_universal_trainer(write("parameters.yml", parameters_yml, "use_native_fp16: True",
+                                           "use_native_fp16: False")));
   EXPECT_EQ(recipe(both, "data: {train: a.tsv}\n").training.precision, "bf16");
   EXPECT_THAT(both.files, SizeIs(2));
 }

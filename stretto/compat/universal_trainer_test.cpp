@@ -10,17 +10,18 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 
 TEST_F(Foreign, ParametersOfPytorchUniversalTrainerSetARecipe) {
+  ::setenv("HOME", folder_.path().c_str(), 1);
   const ForeignConfig foreign = read_universal_trainer(write("parameters.yml", parameters_yml));
   const Recipe set = recipe(foreign, "data: {train: a.tsv}\n");
-  EXPECT_EQ(set.training.strategy, "fsdp");
-  EXPECT_EQ(set.training.precision, "fp32");
-  const auto half =
-      write("parameters.yml", parameters_yml, "use_native_fp16: False", "use_native_fp16: True");
-  EXPECT_EQ(recipe(read_universal_trainer(half), "data: {train: a.tsv}\n").training.precision, "fp16");
+  EXPECT_EQ(set.training.strategy, "ddp");
+  EXPECT_EQ(set.training.precision, "fp16");
+  const auto whole =
+      write("parameters.yml", parameters_yml, "use_native_fp16: True", "use_native_fp16: False");
+  EXPECT_EQ(recipe(read_universal_trainer(whole), "data: {train: a.tsv}\n").training.precision, "fp32");
   EXPECT_EQ(set.training.batch_size, 256);
   EXPECT_EQ(set.training.epochs, 3);
   EXPECT_EQ(set.optimizer.as<optim::AdamwOptions>().lr, 2e-5);
-  EXPECT_EQ(set.output, "models/bart_base_sst_baseline");
+  EXPECT_EQ(set.output, folder_.path() / "pytorch_universal_trainer/models/bart_base_sst_baseline");
   EXPECT_EQ(set.resume, "auto");
   EXPECT_EQ(foreign.ranks, 2);
   EXPECT_EQ(foreign.hosts.nodes, 1);
@@ -34,11 +35,14 @@ TEST_F(Foreign, ParametersOfPytorchUniversalTrainerSetARecipe) {
                   "data: {train: a.tsv}\n")
         .training.strategy;
   };
-  EXPECT_EQ(strategy("use_fairscale_reshard_forward: True", "use_fairscale_reshard_forward: False"), "zero2");
-  EXPECT_EQ(strategy("use_fairscale_model_sharding: True", "use_fairscale_model_sharding: False"), "ddp");
-  EXPECT_EQ(strategy("optimizer_sharding: False\n    use_fairscale_model_sharding: True",
-                     "optimizer_sharding: True\n    use_fairscale_model_sharding: False"),
+  EXPECT_EQ(strategy("use_fairscale_optimizer_sharding: False", "use_fairscale_optimizer_sharding: True"),
             "zero2");
+  EXPECT_EQ(strategy("use_fairscale_model_sharding: False", "use_fairscale_model_sharding: True"), "zero2");
+  EXPECT_EQ(strategy("model_sharding: False\n    use_fairscale_autowrap: False\n"
+                     "    use_fairscale_reshard_forward: False",
+                     "model_sharding: True\n    use_fairscale_autowrap: True\n"
+                     "    use_fairscale_reshard_forward: True"),
+            "fsdp");
 }
 
 TEST_F(Foreign, UnsupportedParametersAreRefused) {
@@ -46,21 +50,25 @@ TEST_F(Foreign, UnsupportedParametersAreRefused) {
     return refusal(
         [&] { recipe(read_universal_trainer(write("parameters.yml", parameters_yml, from, to))); });
   };
-  EXPECT_THAT(refuses("optimizer_sharding: False", "optimizer_sharding: True"),
-              has_all("parameters.yml:14:35: transformers-params.use_fairscale_model_sharding:", "\"True\"",
+  EXPECT_THAT(refuses("optimizer_sharding: False\n    use_fairscale_model_sharding: False",
+                      "optimizer_sharding: True\n    use_fairscale_model_sharding: True"),
+              has_all("parameters.yml:15:35: transformers-params.use_fairscale_model_sharding:", "\"True\"",
                       "use_fairscale_optimizer_sharding: True"));
-  EXPECT_THAT(refuses("is_distributed: True", "is_distributed: False"),
+  const std::string alone = "is_distributed: False\n    use_fairscale_optimizer_sharding: True";
+  EXPECT_THAT(refuses("is_distributed: True\n    use_native_fp16: True\n"
+                      "    use_fairscale_optimizer_sharding: False",
+                      alone),
               has_all("parameters.yml:", "is_distributed: True"));
   EXPECT_THAT(refuses("nodes: 1", "nodes: two"),
-              has_all("parameters.yml:30:12: dist-params.nodes:", "\"two\"", "1 to 4096"));
+              has_all("parameters.yml:31:12: dist-params.nodes:", "\"two\"", "1 to 4096"));
   EXPECT_THAT(refuses("transformers-params:", "transformer-params:"),
-              has_all("parameters.yml:5:1: transformer-params: the key is unknown",
+              has_all("parameters.yml:6:1: transformer-params: the key is unknown",
                       "did you mean \"transformers-params\"?"));
   EXPECT_THAT(refusal([&] { read_universal_trainer(write("parameters.yml", "batch_size: 8\n")); }),
               has_all("parameters.yml:1:1: batch_size: the key is unknown",
                       "did you mean \"transformers-params.batch_size\"?"));
   EXPECT_THAT(refuses("mode: 'train'", "mode: 'predict'"),
-              has_all("parameters.yml:6:11: transformers-params.mode:", "\"predict\"", "train or test"));
+              has_all("parameters.yml:7:11: transformers-params.mode:", "\"predict\"", "train or test"));
   EXPECT_THAT(refuses("log_steps_ratio: 10", "log_steps_ratio: 0"),
               has_all("parameters.yml:", "transformers-params.log_steps_ratio:", "\"0\"", "per epoch"));
 }
@@ -72,7 +80,7 @@ TEST_F(Foreign, ParametersAreAWholeCommand) {
   const auto load = [&](const std::string& from = "", const std::string& to = "") {
     std::string text = parameters_yml;
     text.replace(text.find(data), data.size(), here);
-    text.replace(text.find("facebook/bart-base"), 18, "~/bart");
+    text.replace(text.find("facebook/bart-base"), 18, "bart");
     return load_recipe("", {}, {}, read_universal_trainer(write("parameters.yml", text, from, to)));
   };
   const Recipe whole = load();
@@ -87,7 +95,7 @@ TEST_F(Foreign, ParametersAreAWholeCommand) {
   EXPECT_EQ(whole.optimizer.as<optim::AdamwOptions>().weight_decay, 0.01);
   EXPECT_EQ(whole.training.seed, 42);
   EXPECT_THAT(whole.origins.label("data.train"),
-              HasSubstr("parameters.yml:2:15: data-params.data_dir: data.train"));
+              HasSubstr("parameters.yml:3:15: data-params.data_dir: data.train"));
 
   EXPECT_FALSE(load("is_dev_file: True", "is_dev_file: False").data.validation);
   EXPECT_EQ(load("continue_training: False", "continue_training: True").resume, "true");
@@ -99,7 +107,7 @@ TEST_F(Foreign, ParametersAreAWholeCommand) {
   EXPECT_EQ(halves.checkpoint.every, Interval("0.5ep"));
   EXPECT_EQ(load("mode: 'train'", "mode: 'test'").data.test, folder_.path() / "sentiment-test");
   EXPECT_THAT(read_universal_trainer(folder_.path() / "parameters.yml").test_place,
-              HasSubstr("parameters.yml:6:11: transformers-params.mode"));
+              HasSubstr("parameters.yml:7:11: transformers-params.mode"));
 
   std::filesystem::remove(folder_.path() / "sentiment-train");
   write("sentiment-train.tsv", "a film\t1\n");
