@@ -321,6 +321,7 @@ std::filesystem::path deepspeed_file(const std::filesystem::path& file, const Va
 ForeignConfig read_accelerate(const std::filesystem::path& file) {
   ForeignConfig config;
   settings::YamlNode document = parse_file(file, "the file that `accelerate config` writes", config);
+  require_file_for("--accelerate", document);
   require_this_machine(document);
   const Distribution* kind = find_distribution(document);
   if (kind != nullptr) drop_unused_sections(document, *kind, config);

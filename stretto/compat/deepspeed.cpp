@@ -213,6 +213,7 @@ ForeignConfig read_deepspeed(const std::filesystem::path& file) {
   const settings::YamlNode document =
       parse_file(file, "a configuration of DeepSpeed (ds_config.json)", config,
                  RepeatedKeys::refused);  // as DeepSpeed does
+  require_file_for("--deepspeed", document);
   // Types that are not available are refused before their parameters.
   read_optimizer(document, config);
   read_name(document, "scheduler.type", schedules, another_schedule, config);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include <fmt/ranges.h>
 
@@ -57,6 +58,28 @@ bool is_stated(const ForeignConfig& foreign, const std::string& name) {
   return std::ranges::any_of(foreign.settings, [&](const ForeignSetting& setting) {
     return !setting.implied && setting.name == name;
   });
+}
+
+// A key at the top level of a document by which it is recognised, and the option for such files.
+struct TellingKey {
+  const settings::YamlNode& node;
+  std::string_view option;
+};
+
+std::optional<TellingKey> telling_key(const settings::YamlNode& document) {
+  constexpr std::pair<std::string_view, std::string_view> keys[] = {
+      {"transformers-params", "--params"},
+      {"data-params", "--params"},
+      {"hps", "--hps"},
+      {"distributed_type", "--accelerate"},
+      {"compute_environment", "--accelerate"},
+      {"zero_optimization", "--deepspeed"},
+      {"train_batch_size", "--deepspeed"},
+      {"train_micro_batch_size_per_gpu", "--deepspeed"}};
+  for (const auto& [key, option] : keys) {
+    if (const settings::YamlNode* node = document.find(key)) return TellingKey{*node, option};
+  }
+  return std::nullopt;
 }
 
 // Throws if several keys of a file set a setting to different values.
@@ -119,24 +142,20 @@ void require_enough(const Recipe& recipe, const ForeignConfig& foreign, Verb ver
 }
 
 std::string option_for_file(const std::filesystem::path& file) {
-  constexpr std::pair<std::string_view, std::string_view> keys[] = {
-      {"transformers-params", "--params"},
-      {"data-params", "--params"},
-      {"hps", "--hps"},
-      {"distributed_type", "--accelerate"},
-      {"compute_environment", "--accelerate"},
-      {"zero_optimization", "--deepspeed"},
-      {"train_batch_size", "--deepspeed"},
-      {"train_micro_batch_size_per_gpu", "--deepspeed"}};
   try {
     ForeignConfig unused;
     const settings::YamlNode document = parse_file(file, "", unused);
-    for (const auto& [key, option] : keys) {
-      if (document.find(key) != nullptr) return std::string(option);
-    }
+    if (const auto key = telling_key(document)) return std::string(key->option);
   } catch (const Error&) {  // whoever reads it as what it is meant to be reports the error
   }
   return "";
+}
+
+void require_file_for(std::string_view option, const settings::YamlNode& document) {
+  const auto key = telling_key(document);
+  if (!key || key->option == option) return;
+  throw ConfigError("{}: {}: this is a key of files for {}; pass the file with that option",
+                    key->node.key_place, key->node.key, key->option);
 }
 
 void merge(ForeignConfig& all, const ForeignConfig& one) {

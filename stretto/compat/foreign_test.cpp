@@ -103,6 +103,17 @@ TEST_F(Foreign, FilesOfOtherToolsAreRecognised) {
   EXPECT_EQ(option_for_file(folder_.path() / "none"), "");
 }
 
+TEST_F(Foreign, AFileForAnotherOptionIsRefused) {
+  const auto refuses = [&](const auto& read, const std::string& text, const std::string& option) {
+    EXPECT_THAT(refusal([&] { read(write("a", text)); }),
+                HasSubstr(": this is a key of files for " + option));
+  };
+  refuses(read_accelerate, zero2_json, "--deepspeed");
+  refuses(read_deepspeed, fsdp_yaml, "--accelerate");
+  refuses(read_universal_trainer, hps_yaml, "--hps");
+  refuses(read_hps, parameters_yml, "--params");
+}
+
 TEST_F(Foreign, ADefaultOfAFileDoesNotReplaceAKeyOfAnother) {
   ForeignConfig both = read_deepspeed(write("ds.json", R"({"bf16": {"enabled": true}})"));
   merge(both, read_universal_trainer(write("parameters.yml", parameters_yml, "use_native_fp16: True",

@@ -70,6 +70,7 @@ const std::vector<Key>& hps_keys() {
 ForeignConfig read_hps(const std::filesystem::path& file) {
   ForeignConfig config;
   const YamlNode document = parse_file(file, "the hps_config.yaml of AcceleratorModule", config);
+  require_file_for("--hps", document);
   if (document.kind != YamlNode::Kind::mapping || document.find("hps") == nullptr)
     throw ConfigError("{}: expected a section hps at the top level", document.place);
   read(document, hps_keys(), config);

@@ -101,4 +101,7 @@ settings::YamlNode parse_file(const std::filesystem::path& file, const std::stri
                               compat::ForeignConfig& config,
                               RepeatedKeys repeated = RepeatedKeys::last_counts);
 
+// Throws ConfigError if the document has a key of files for another option than `option`, "--accelerate".
+void require_file_for(std::string_view option, const settings::YamlNode& document);
+
 }  // namespace stretto::compat

@@ -156,6 +156,7 @@ ForeignConfig read_universal_trainer(const std::filesystem::path& file) {
   ForeignConfig config;
   const settings::YamlNode document =
       parse_file(file, "the parameters.yml of pytorch_universal_trainer", config);
+  require_file_for("--params", document);
   for (const auto& [setting, key] : {std::pair("model.path", "transformers-params.pretrained_model_dir"),
                                      {"data.train", "data-params.data_dir"},
                                      {"data.test", "data-params.data_dir"}})

@@ -82,6 +82,7 @@ void add_accelerate(Mistakes& all) {
   add("no host", "num_machines: 0\n");
   add("ranks that are no number", "num_processes: two\n");
   add("another parallelism", "distributed_type: MEGATRON_LM\n");
+  add("a file of DeepSpeed", "{\"zero_optimization\": {\"stage\": 1}}");
   add("an unknown key", "distributed_type: FSDP\nfsdp_config: {fsdp_sync_module_state: true}\n");
 }
 
