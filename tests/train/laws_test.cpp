@@ -63,7 +63,8 @@ TEST(TrainLaws, EveryStrategyTakesTheSameSteps) {
   // tcp connects ranks as on hosts with one rank each.
   for (const std::string sharding :
        {"hsdp training.dp_shard=1", "hsdp training.dp_shard=2", "hsdp training.dp_shard=4",
-        "hsdp training.dp_shard=null", "hsdp training.dp_shard=2 training.shared_parameters=off",
+        "hsdp training.dp_shard=null",
+        "hsdp training.dp_shard=2 training.shared_parameters=off training.reshard_after_forward=false",
         "ddp training.backend=tcp", "zero1 training.backend=tcp", "zero2 training.backend=tcp",
         "fsdp training.backend=tcp", "hsdp training.dp_shard=2 training.backend=tcp"}) {
     workspace.train("sharded", 4, settings + "resume=false training.strategy=" + sharding);
