@@ -153,12 +153,12 @@ check-kubernetes:  ## compare deploy/kubernetes with the published schemas of Ku
 	@$(SETUP) kubernetes
 	@"$(DEPS)/kubernetes/bin/python" scripts/check_kubernetes.py
 
-ci:  ## format-check, lint-changed, test-asan-torch-free and test, all of them even if one fails
-	@scripts/steps.sh build/ci format-check lint-changed test-asan-torch-free; status=$$?; make --no-print-directory test && exit $$status
+ci:  ## format-check, lint-changed, test-asan-torch-free and test, all of them even if one fails; FRESH=1: also the checks that passed on this commit
+	@scripts/steps.sh build/ci format-check "lint-changed SINCE=$(SINCE)" test-asan-torch-free; status=$$?; make --no-print-directory test && exit $$status
 
-nightly:  ## every slow check, going on after a failed one, and a table of results; ONLY="fuzz check-cuda": only these
-	@STEPS="$(ONLY)" scripts/steps.sh build/nightly test-asan "test-tsan ALL=1" fuzz "bench QUICK=1" check-torch-2.11 check-cuda \
-	  check-docker check-kubernetes docs
+nightly:  ## every slow check, going on after a failed one, and a table of results; run again, it goes on after the last that passed (FRESH=1: all); ONLY="fuzz check-cuda": only these
+	@STEPS="$(ONLY)" scripts/steps.sh build/nightly test-asan "test-tsan ALL=1" "fuzz FUZZ_SECONDS=$(FUZZ_SECONDS)" \
+	  "bench QUICK=1" check-torch-2.11 check-cuda check-docker check-kubernetes docs
 
 clean:  ## remove build/ (what setup installed stays in .deps/)
 	rm -rf build
