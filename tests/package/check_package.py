@@ -95,12 +95,13 @@ def check_training(root, folder, run=None):
     require(f"-DCMAKE_PREFIX_PATH={shlex.quote(str(root))}" in said, f"stretto new does not name this installation:\n{said}")
 
 
-def check_control(control):
+def check_control(control, version):
     """The fields of a .deb: MPI is loaded at run time if it is installed, so it is suggested only."""
     fields = dict(re.findall(r"^(\S+): (.*)$", control, re.MULTILINE))
     require("openmpi-bin" in fields["Suggests"].split(", "), f"Open MPI is not suggested: {fields['Suggests']}")
     for field in "Depends", "Recommends":
         require(not re.search("openmpi|mpich|libmpi", fields[field]), f"{field} has {fields[field]}; expected no MPI")
+    require(fields["Version"] == version, f"Version has {fields['Version']}; expected {version}")
     require("libc6 " in fields["Depends"], f"Depends has {fields['Depends']}; expected the C library")
 
 
@@ -124,7 +125,7 @@ def check_stage(build):
         staged.rename(moved)
         if shutil.which("dpkg-query"):
             (moved.parent / "usr").symlink_to(moved)
-            check_control(run_program(SOURCE / "scripts/deb_control.sh", moved.parent, "0.0.0", folder=moved))
+            check_control(run_program(SOURCE / "scripts/deb_control.sh", moved.parent, "0.0.0", folder=moved), "0.0.0")
         check_tree(moved, True, [staged, build / "stretto", SOURCE / "stretto", torch_of(build)])
 
 
@@ -157,9 +158,11 @@ def main(arguments):
             continue
         with tempfile.TemporaryDirectory(prefix="stretto-unpacked-") as folder:
             root = unpack(package, pathlib.Path(folder).resolve())
+            version = run_program(root / "bin/stretto", "--version", folder=root).strip()
+            require(re.match(rf"stretto[-_]{re.escape(version)}[-_]", package.name), f"{package.name} contains stretto {version}")
             check_tree(root, package.suffix != ".deb", [SOURCE])
             if package.suffix == ".deb":
-                check_control(run_program("dpkg-deb", "-f", package.resolve(), folder=root))
+                check_control(run_program("dpkg-deb", "-f", package.resolve(), folder=root), version)
         print(f"{package.name}: finds its libraries and trains after unpacking")
     return 0
 

@@ -54,16 +54,18 @@ class Environment:
         return done.stdout
 
 
-def check_installed(environment):
+def check_installed(environment, wheel):
+    version = environment.stretto("--version").strip()
+    require(wheel.name.startswith(f"stretto-{version}-"), f"{wheel.name} contains stretto {version}")
     root = environment.site_packages / "stretto"
     require(environment.stretto("--cmake-prefix").strip() == str(root), "--cmake-prefix does not name the package")
     check_package.check_training(root, environment.folder, run=lambda *words: environment.stretto(*words))
-    rank = root / "libexec/stretto/stretto-rank"
-    for name, found in check_package.libraries(rank, environment.folder):
-        place = pathlib.Path(os.path.realpath(found))
-        inside = place.is_relative_to(root) or place.is_relative_to((environment.site_packages / "torch").resolve())
-        allowed = inside or check_package.GLIBC.fullmatch(pathlib.Path(name).name) or name.startswith(("libstdc++.", "libgcc_s."))
-        require(allowed, f"{rank} loads {name} from {found}, which neither the wheel nor torch contains")
+    for program in root / "bin/stretto", root / "libexec/stretto/stretto-rank":
+        for name, found in check_package.libraries(program, environment.folder):
+            place = pathlib.Path(os.path.realpath(found))
+            inside = place.is_relative_to(root) or place.is_relative_to((environment.site_packages / "torch").resolve())
+            allowed = inside or check_package.GLIBC.fullmatch(pathlib.Path(name).name) or name.startswith(("libstdc++.", "libgcc_s."))
+            require(allowed, f"{program} loads {name} from {found}, which neither the wheel nor torch contains")
     for text in (root / "lib/cmake").rglob("*.cmake"):
         require(str(SOURCE) not in text.read_text(), f"{text} contains a path of the build")
 
@@ -111,9 +113,10 @@ def check_build(build, folder):
         sys.exit(SKIPPED)
     subprocess.run([sys.executable, SOURCE / "scripts/wheel.py", build, folder], check=True)
     environment = Environment(folder)
-    environment.pip_install("--no-deps", "--no-index", *folder.glob("*.whl"))
+    wheel = next(folder.glob("*.whl"))
+    environment.pip_install("--no-deps", "--no-index", wheel)
     (environment.site_packages / "torch").symlink_to(check_package.torch_of(build))
-    check_installed(environment)
+    check_installed(environment, wheel)
     check_other_torch(environment)
     check_cmake(environment)
 
@@ -123,7 +126,7 @@ def check_wheel(wheel, folder):
     torch = re.search(r"^Requires-Dist: (torch==\S+)", check_package.run_program("unzip", "-p", wheel, "*/METADATA", folder=folder),
                       re.MULTILINE)[1]
     environment.pip_install(torch, wheel)
-    check_installed(environment)
+    check_installed(environment, wheel)
     check_cmake(environment)
     check_project(environment)
     print(f"{wheel.name}: trains after `pip install {torch} {wheel.name}`, and its library builds a project")
