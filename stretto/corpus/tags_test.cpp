@@ -65,6 +65,11 @@ TEST(Tags, EverySchemeIsReadBack) {
               ElementsAre("I-A", "E-A", "I-A", "O"));
 }
 
+TEST(Tags, SchemesHaveSecondNames) {
+  EXPECT_EQ(name_of(parse_tag_scheme("BIOES")), "IOBES");
+  EXPECT_EQ(name_of(parse_tag_scheme("bio")), "IOB2");
+}
+
 TEST(Tags, SchemesAreDetectedAsBySeqeval) {
   const auto detect = [](const Tags& tags) { return name_of(detect_tag_scheme(std::vector<Tags>{tags})); };
   EXPECT_EQ(detect({"B-A", "O"}), "IOB2");

@@ -44,8 +44,9 @@ def check_generate(stretto):
     require(len(beams) == 2 * len(prompts), f"{len(beams)} texts of beams")
     # Sampled texts depend on the seed only.
     sample = [*GENERATE, *texts, "--json", "--do-sample", "--max-new-tokens", 12, "--seed"]
-    require(stretto.run(*sample, 1) == stretto.run(*sample, 1, "--batch-size", 2), "a seed gives two texts")
-    require(stretto.run(*sample, 1) != stretto.run(*sample, 2), "two seeds give one text")
+    sampled = stretto.run(*sample, 1)
+    require(sampled == stretto.run(*sample, 1, "--batch-size", 2), "a seed gives two texts")
+    require(sampled != stretto.run(*sample, 2), "two seeds give one text")
     # The stop string spans several tokens and begins inside a token.
     stopped = records_of(stretto.run(*GENERATE, "--text", "Anna has", "--json", "--stop", "nd 1", "--stop", "nd 2", "--stop", "nd 3"))[0]
     full = records[0]["generated_text"]
