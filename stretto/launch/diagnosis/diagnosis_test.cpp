@@ -304,9 +304,8 @@ TEST_F(RecordFile, MalformedFilesAreRefused) {
   for (size_t i = 0; i < good.size(); ++i) {
     std::string damaged = good;
     damaged.erase(i, 1);
-    write_file_atomic(path_, damaged);
     try {
-      EXPECT_FALSE(report(read_flight_record(path_), 5).empty());
+      EXPECT_FALSE(report(parse_flight_record(damaged, path_), 5).empty());
     } catch (const DataError& error) {
       EXPECT_THAT(error.what(), HasSubstr(path_));
     }
