@@ -6,9 +6,10 @@ Needs torch (the file in the repository: torch 2.13):
     python3 scripts/make_golden_fp16.py
 
 "x" [samples, inputs], "y" [samples]; "initial": the weights of Linear, tanh, Linear by name; "batch_size": each step takes the
-next samples in order. One object per case: {"optimizer", "lr", "max_grad_norm" (0: none), "scaler": GradScaler's arguments,
-"steps": [{"loss", "scale" of the step, "skipped", "lr"}, ...], "final": the weights after the last step}. The learning rate
-falls linearly to 0 over as many updates as there are steps; a skipped step does not advance it.
+next samples in order. One object per case: {"ranks", "optimizer", "lr", "max_grad_norm" (0: none), "scaler": GradScaler's
+arguments, "steps": [{"loss", "scale" of the step, "skipped", "lr"}, ...], "final": the weights after the last step}. The
+learning rate falls linearly to 0 over as many updates as there are steps; a skipped step does not advance it. Several ranks are
+parts of a batch whose gradients are added, as in the accumulation of torch's examples: rank r has the samples r, r + ranks, ...
 """
 
 import json
@@ -20,10 +21,10 @@ OUTPUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "
 SAMPLES, INPUTS, HIDDEN, BATCH, EPOCHS = 32, 6, 16, 8, 6
 STEPS = EPOCHS * SAMPLES // BATCH
 SCALER = dict(init_scale=2.0**20, growth_factor=2.0, backoff_factor=0.5, growth_interval=2)
-CASES = [
+CASES = [case | dict(ranks=ranks) for ranks in (1, 2) for case in (
     dict(optimizer="SGD", lr=0.05, max_grad_norm=0.0, scaler=SCALER),
     dict(optimizer="AdamW", lr=0.02, max_grad_norm=0.3, scaler=SCALER | dict(growth_factor=4.0, backoff_factor=0.25)),
-]
+)]
 
 
 def net():
@@ -48,11 +49,14 @@ def run(case, x, y):
     for step in range(STEPS):
         first = step * BATCH % SAMPLES
         optimizer.zero_grad()
-        with torch.autocast("cpu", dtype=torch.float16):
-            out = model(x[first:first + BATCH]).squeeze(1)
-        loss = torch.nn.functional.mse_loss(out.float(), y[first:first + BATCH])
-        scale, lr = scaler.get_scale(), optimizer.param_groups[0]["lr"]
-        scaler.scale(loss).backward()
+        scale, lr, mean = scaler.get_scale(), optimizer.param_groups[0]["lr"], 0.0
+        for rank in range(case["ranks"]):
+            own = slice(first + rank, first + BATCH, case["ranks"])
+            with torch.autocast("cpu", dtype=torch.float16):
+                out = model(x[own]).squeeze(1)
+            loss = torch.nn.functional.mse_loss(out.float(), y[own]) / case["ranks"]
+            scaler.scale(loss).backward()
+            mean += loss.item()
         scaler.unscale_(optimizer)
         if case["max_grad_norm"] > 0:
             torch.nn.utils.clip_grad_norm_(model.parameters(), case["max_grad_norm"])
@@ -61,7 +65,7 @@ def run(case, x, y):
         skipped = scaler.get_scale() < scale
         if not skipped:
             schedule.step()
-        steps.append(dict(loss=loss.item(), scale=scale, skipped=skipped, lr=lr))
+        steps.append(dict(loss=mean, scale=scale, skipped=skipped, lr=lr))
     return case | dict(steps=steps, final=weights(model))
 
 
@@ -74,7 +78,8 @@ def main():
     OUTPUT.write_text(json.dumps(golden) + "\n")
     for case in golden["cases"]:
         skipped = [step for step, record in enumerate(case["steps"]) if record["skipped"]]
-        print(f"{case['optimizer']}: losses {case['steps'][0]['loss']:.4f} to {case['steps'][-1]['loss']:.4f}, skipped {skipped}")
+        losses = [record["loss"] for record in case["steps"]]
+        print(f"{case['ranks']} ranks, {case['optimizer']}: losses {losses[0]:.4f} to {losses[-1]:.4f}, skipped {skipped}")
 
 
 if __name__ == "__main__":

@@ -157,18 +157,8 @@ class Fp16Test : public ::testing::Test {
   NamedTensors saved() const {
     return SafetensorsFile(recipe_.output / "model/model.safetensors").load_all();
   }
-
-  TempFolder folder_;
-  Recipe recipe_;
-  std::string backend_ = "shm";
-};
-
-TEST_F(Fp16Test, TheTrajectoryIsTorchs) {
-  for (const nlohmann::json& golden : golden_fp16().at("cases")) {
-    SCOPED_TRACE(golden.at("optimizer"));
-    use(golden);
-    const Reports reports = fit<TorchRegression>(
-        1, golden.at("optimizer"), [](TorchRegression& module) { EXPECT_EQ(module.computed, at::kHalf); });
+  // Compares the last run with torch.amp's.
+  void expect_trajectory(const nlohmann::json& golden, const Reports& reports) const {
     ASSERT_EQ(reports.all.size(), golden.at("steps").size());
     int64_t skipped = 0;
     for (size_t i = 0; i < reports.all.size(); ++i) {
@@ -188,6 +178,28 @@ TEST_F(Fp16Test, TheTrajectoryIsTorchs) {
     for (const auto& [name, values] : golden.at("final").items()) {
       const Tensor expected = at::tensor(values.get<std::vector<float>>());
       EXPECT_LT((weights.at(name).flatten() - expected).abs().max().item<double>(), 5e-3) << name;
+    }
+  }
+
+  TempFolder folder_;
+  Recipe recipe_;
+  std::string backend_ = "shm";
+};
+
+TEST_F(Fp16Test, TheTrajectoryIsTorchs) {
+  for (const nlohmann::json& golden : golden_fp16().at("cases")) {
+    use(golden);
+    const int ranks = golden.at("ranks");
+    const auto strategies = ranks == 1 ? std::vector<std::string>{"ddp"}
+                                       : std::vector<std::string>{"ddp", "zero1", "zero2", "fsdp"};
+    for (const std::string& strategy : strategies) {
+      recipe_.training.strategy = strategy;
+      const std::string which =
+          fmt::format("{}-{}-{}", golden.at("optimizer").get<std::string>(), strategy, ranks);
+      SCOPED_TRACE(which);
+      expect_trajectory(golden, fit<TorchRegression>(ranks, which, [](TorchRegression& module) {
+                          EXPECT_EQ(module.computed, at::kHalf);
+                        }));
     }
   }
 }
