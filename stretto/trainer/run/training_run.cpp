@@ -1,5 +1,6 @@
 #include "stretto/trainer/run/training_run.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -167,9 +168,11 @@ void TrainingRun::require_registered_leaves() {
   const parallel::WatchedLeaves leaves = engine_.take_leaves();
   if (leaves.outside.empty()) return;
   const auto& parameters = engine_.facts().tensors.trainable;
+  const auto largest =
+      std::ranges::max_element(leaves.outside, {}, [](const Tensor& tensor) { return tensor.numel(); });
   throw ConfigError(
       "training_step: the loss depends on a tensor, {}, that requires grad and is not a parameter of the model{}; register it before fit (replace_module() for a member that is assigned again), pass its module to teacher(), or set its requires_grad to false",
-      describe(leaves.outside[0]),
+      describe(*largest),
       leaves.unused.empty()
           ? ""
           : fmt::format(", but not on {}, which is one", parameters[leaves.unused[0]].name));
