@@ -110,7 +110,7 @@ void activation(int64_t rows, int64_t width, at::ScalarType dtype) {
       fmt::format("bias + GELU, {} x {}, {}", rows, width, toString(dtype)),
       [&] {
         kernels::activate(kernels::Activation::gelu, x, bias);
-        kernels::activate_backward(kernels::Activation::gelu, grad.clone(), x, bias, {}, sum);
+        kernels::activate_backward(kernels::Activation::gelu, grad.clone(), x.clone(), bias, {}, sum);
       },
       [&] { kernels::activate_reference(kernels::Activation::gelu, leaf(x), leaf(bias)).backward(grad); });
 }

@@ -37,29 +37,26 @@ Tensor activate(Activation activation, const Tensor& x, const Tensor& bias, cons
   return out;
 }
 
-ActivationBackward activate_backward(Activation activation, const Tensor& grad, const Tensor& x,
-                                     const Tensor& bias, const Tensor& factor, const Tensor& bias_sum) {
+void activate_backward(Activation activation, const Tensor& grad, const Tensor& x, const Tensor& bias,
+                       const Tensor& factor, const Tensor& bias_sum) {
   if (is_fp16(x)) {
-    const Tensor wide = widen_fp16(grad);
-    ActivationBackward result =
-        activate_backward(activation, wide, widen_fp16(x), widen_fp16(bias), widen_fp16(factor), bias_sum);
-    Tensor(grad).copy_(wide);
-    result.out = result.out.to(at::kHalf);
-    if (factor.defined()) result.factor_gradient = result.factor_gradient.to(at::kHalf);
-    return result;
+    const Tensor wide_grad = widen_fp16(grad), wide_x = widen_fp16(x), wide_factor = widen_fp16(factor);
+    activate_backward(activation, wide_grad, wide_x, widen_fp16(bias), wide_factor, bias_sum);
+    Tensor(grad).copy_(wide_grad);
+    Tensor(x).copy_(wide_x);
+    if (factor.defined()) Tensor(factor).copy_(wide_factor);
+    return;
   }
   require_sizes("activation: gradient", grad, x.sizes());
-  const ActivationBackward result = {at::empty_like(x), factor.defined() ? at::empty_like(factor) : Tensor()};
   with_loop_type(x.scalar_type(), [&](auto number) {
     using T = decltype(number);
     auto call = activation_call<T>(activation, x, bias, factor);
-    call.out = memory_of<T>(result.out);
+    call.out = memory_of<T>(x);
     call.grad = memory_of<T>(grad);
-    call.grad_factor = memory_of<T>(result.factor_gradient);
+    call.grad_factor = memory_of<T>(factor);
     call.grad_bias = memory_of<Real<T>>(bias_sum);
     activation_loop(call);
   });
-  return result;
 }
 
 namespace {

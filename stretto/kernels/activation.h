@@ -9,14 +9,11 @@ namespace stretto::kernels {
 // dtype: fp32, fp64, bf16 or fp16 (both computed in fp32), on CPU; bias and factor may be undefined.
 Tensor activate(Activation activation, const Tensor& x, const Tensor& bias, const Tensor& factor = {});
 
-// The result of activate(), computed again, and the gradient of factor (undefined without a factor).
-struct ActivationBackward {
-  Tensor out, factor_gradient;
-};
-// Replaces `grad`, the gradient of the result, by the gradient of x, whose sum over rows is added to
-// bias_sum, fp32 (fp64 for fp64), which is undefined without a bias.
-ActivationBackward activate_backward(Activation activation, const Tensor& grad, const Tensor& x,
-                                     const Tensor& bias, const Tensor& factor, const Tensor& bias_sum);
+// The backward pass of activate(). Replaces x by the result, computed again; `grad`, the gradient of the
+// result, by the gradient of x, whose sum over rows is added to bias_sum, fp32 (fp64 for fp64), which is
+// undefined without a bias; and factor by its gradient.
+void activate_backward(Activation activation, const Tensor& grad, const Tensor& x, const Tensor& bias,
+                       const Tensor& factor, const Tensor& bias_sum);
 
 // Like activate, with ATen operators and autograd.
 Tensor activate_reference(Activation activation, const Tensor& x, const Tensor& bias,

@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include <torch/csrc/autograd/graph_task.h>
+
 #include "stretto/base/error.h"
 #include "stretto/comm/group.h"
 #include "stretto/kernels/activation.h"
@@ -178,10 +180,12 @@ struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
     const ParameterGradient entry_bias_sum(entry.bias, sum_type, needs(entry_bias));
     Tensor inner, factor_gradient;
     if (entry.activation && needs_entry) {
-      const auto of_entry = kernels::activate_backward(*entry.activation, result[0], x, entry.bias,
-                                                       entry.factor, entry_bias_sum.sum());
-      inner = of_entry.out;
-      factor_gradient = of_entry.factor_gradient;
+      // Only this function has x and the factor, so the results take their memory, unless the graph is kept.
+      const bool keeps = torch::autograd::get_current_graph_task_keep_graph();
+      inner = keeps ? x.clone() : x;
+      factor_gradient = keeps && entry.factor.defined() ? entry.factor.clone() : entry.factor;
+      kernels::activate_backward(*entry.activation, result[0], inner, entry.bias, factor_gradient,
+                                 entry_bias_sum.sum());
     }
     if (context->needs_input_grad(1)) {
       if (!inner.defined()) inner = entry.forward(x);

@@ -15,7 +15,8 @@ namespace {
 
 Tensor leaf_of(at::IntArrayRef sizes) { return at::randn(sizes, at::kDouble).requires_grad_(); }
 
-// Returns the output of function(context) and the gradients of the defined leaves, for each kind of kernel.
+// Returns the output of function(context) and the gradients of the defined leaves, for each kind of kernel. A
+// first backward pass keeps the graph, whose gradients must equal those of the second.
 template <class Function>
 std::vector<std::vector<Tensor>> with_both_kernels(const std::vector<Tensor>& leaves,
                                                    const Function& function, bool training = true) {
@@ -25,7 +26,10 @@ std::vector<std::vector<Tensor>> with_both_kernels(const std::vector<Tensor>& le
   std::vector<std::vector<Tensor>> results;
   for (const Kernels kernels : {Kernels::fast, Kernels::reference}) {
     const Tensor y = function(Context{.training = training, .key = 5, .kernels = kernels});
-    results.push_back(torch::autograd::grad({y}, used, {at::cos(y.detach())}));
+    const std::vector<Tensor> of_y = {at::cos(y.detach())};
+    const auto first = torch::autograd::grad({y}, used, of_y, /*retain_graph=*/true);
+    results.push_back(torch::autograd::grad({y}, used, of_y));
+    for (size_t i = 0; i < used.size(); ++i) EXPECT_TRUE(at::equal(results.back()[i], first[i])) << i;
     results.back().push_back(y.detach());
   }
   return results;
@@ -115,6 +119,20 @@ TEST(Norm, IsNotKeptForBackwardBeforeLinearMaps) {
   const Tensor y = norm_linears(x, {weight, {}, 1e-3}, {{map, {}}})[0];
   EXPECT_LT(memory.bytes() - before, x.nbytes() / 8);
   EXPECT_TRUE(at::equal(y, kept));
+}
+
+// The backward pass of an MLP needs memory for the gradient of the activated rows alone.
+TEST(Mlp, ResultsOfBackwardReplaceItsInputs) {
+  const PackedLayout layout(packed_batch_of({4096}));
+  const Tensor x = leaf_of({4096, 8}), weight = leaf_of({8});
+  const Gate gate = {{leaf_of({64, 8}), {}}, Activation::silu, {leaf_of({64, 8}), {}}};
+  CountedMemory memory;
+  const Tensor y =
+      norm_mlp_dropout_add(x, {weight, {}, 1e-3}, gate, {leaf_of({8, 64}), {}}, 0, 7, layout, {});
+  const size_t before = memory.bytes(), activated = 8 * x.nbytes();
+  EXPECT_GE(before, 2 * activated);
+  const auto gradients = torch::autograd::grad({y.sum()}, {x, gate.in.weight, gate.factor.weight});
+  EXPECT_LT(memory.most() - before, activated * 3 / 2);
 }
 
 // The gradient of a transposed weight is added to its buffer, which has the transposed layout.

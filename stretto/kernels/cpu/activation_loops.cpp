@@ -112,8 +112,8 @@ HWY_INLINE void each_row(const ActivationCall<T>& call, Real<T>* memory) {
       auto grad = load_some(d, grads + c, width - c);
       auto [value, derivative] = Shape<D>::at(d, x);
       if (factor != nullptr) {
-        store_some(d, hn::Mul(grad, value), call.grad_factor + i * width + c, width - c);
         const auto times = load_some(d, factor + c, width - c);
+        store_some(d, hn::Mul(grad, value), call.grad_factor + i * width + c, width - c);
         value = hn::Mul(value, times);
         grad = hn::Mul(grad, times);
       }

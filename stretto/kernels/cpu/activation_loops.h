@@ -6,7 +6,7 @@
 namespace stretto::kernels {
 
 // out = activation(in + bias) * factor; backward: also grad *= factor * activation'(in + bias), its sum over
-// rows, and grad_factor = grad * activation(in + bias).
+// rows, and grad_factor = grad * activation(in + bias). out may be in, and grad_factor factor.
 template <class T>
 struct ActivationCall {
   Activation activation;
