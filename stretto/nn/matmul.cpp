@@ -1,6 +1,8 @@
 #include "stretto/nn/matmul.h"
 
 #include "stretto/comm/group.h"
+#include "stretto/kernels/column_sums.h"
+#include "stretto/kernels/loop_types.h"
 #include "stretto/kernels/matmul/matmul.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/parameter_gradient.h"
@@ -67,12 +69,13 @@ Tensor weight_gradient(const Tensor& weight, const Tensor& grad, const Tensor& x
 }
 
 Tensor bias_gradient(const Tensor& bias, const Tensor& grad) {
-  const bool direct = has_gradient_buffer(bias);
-  const auto dtype = direct ? bias.grad().scalar_type() : bias.scalar_type();
-  const Tensor sum = at::sum(grad, {0}, /*keepdim=*/false, dtype);
-  if (!direct) return sum;
-  Tensor(bias.grad()).add_(sum);
-  return {};
+  const ParameterGradient sums(bias, kernels::computed_type(bias.scalar_type()), /*needed=*/true);
+  if (grad.is_cpu() && grad.scalar_type() != at::kHalf) {
+    kernels::add_column_sums(grad, sums.sum());
+  } else {
+    Tensor(sums.sum()).add_(at::sum(grad, {0}, /*keepdim=*/false, sums.sum().scalar_type()));
+  }
+  return sums.result();
 }
 
 }  // namespace stretto::nn
