@@ -7,6 +7,7 @@ vocabulary only. llm.c is built from $STRETTO_DATA/peers/llm.c, and skipped with
 """
 
 import array
+import concurrent.futures
 import functools
 import json
 import os
@@ -93,17 +94,28 @@ class Bench:
         rounds = [[turn() for turn in turns] for _ in range(self.options.rounds)]
         return [list(results) for results in zip(*rounds)]
 
-    def command(self, verb, precision, ranks, *settings):
+    def command(self, verb, precision, ranks, output, *settings):
         return [self.options.stretto, verb, self.folder / "lm.yaml", "-N", ranks, *(["--no-pin"] if ranks == 1 else []),
-                f"output={self.folder / 'run'}", f"training.precision={precision}", *settings]
+                f"output={output}", f"training.precision={precision}", *settings]
 
-    def own(self, precision, *settings, ranks=1):
+    def new_output(self, name="run"):
+        shutil.rmtree(self.folder / name, ignore_errors=True)
+        return self.folder / name
+
+    def own(self, precision, *settings, ranks=1, core=None):
         """Tokens/s of all ranks, the median over steps but the first, and MB; of several ranks only tokens/s."""
-        shutil.rmtree(self.folder / "run", ignore_errors=True)
-        outcome = measure.run(self.command("train", precision, ranks, f"training.max_steps={self.options.steps}", *settings),
-                              measure.one_core() if ranks == 1 else None, {"OMP_NUM_THREADS": "1"}, watch="stretto-rank" if ranks == 1 else "")
-        records = [json.loads(line) for line in (self.folder / "run/metrics.jsonl").read_text().splitlines()]
+        output = self.new_output(f"run{core or ''}")
+        outcome = measure.run(self.command("train", precision, ranks, output, f"training.max_steps={self.options.steps}", *settings),
+                              core or measure.one_core() if ranks == 1 else None, {"OMP_NUM_THREADS": "1"},
+                              watch="stretto-rank" if ranks == 1 else "")
+        records = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
         return statistics.median(record["tokens_per_second"] for record in records if "tokens_per_second" in record), outcome.pss_mb
+
+    def two_at_once(self, precision):
+        """Tokens/s of two runs of one rank at the same time, each on its core: what two ranks reach without communication."""
+        cores = [str(core) for core in sorted(os.sched_getaffinity(0))[:2]]
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            return sum(speed for speed, _ in pool.map(lambda core: self.own(precision, core=core), cores))
 
     def loop(self, how, precision, ranks=1):
         """The same of torch_loop.py."""
@@ -121,8 +133,7 @@ class Bench:
     def products(self, precision):
         """Seconds of a step, of its layers' matmuls by the fastest library, and of these and attention's at the best rate of any:
         `stretto profile` measures all in one run."""
-        shutil.rmtree(self.folder / "run", ignore_errors=True)
-        report = measure.run([*self.command("profile", precision, 1), "--steps", self.options.steps], measure.one_core(),
+        report = measure.run([*self.command("profile", precision, 1, self.new_output()), "--steps", self.options.steps], measure.one_core(),
                              {"OMP_NUM_THREADS": "1"}).err
         floor, multiple = map(float, re.search(r"floor ([0-9.]+) ms.* takes ([0-9.]+) times as long", report).groups())
         rates = [float(rate) for line in re.findall(r"(.*) GFLOP/s alone", report) for rate in re.findall(r" ([0-9]+)(?:,|$)", line)]
@@ -189,12 +200,13 @@ def compare_with_llm_c(bench, vocabulary):
 
 def compare_ranks(bench, vocabulary, precision):
     bench.use(vocabulary)
-    one, ddp, fsdp, peer = bench.alternate(lambda: bench.own(precision)[0], lambda: bench.own(precision, ranks=2)[0],
-                                           lambda: bench.own(precision, "training.strategy=fsdp", ranks=2)[0],
-                                           lambda: bench.loop("fsdp", precision, ranks=2)[0])
+    one, two_at_once, ddp, fsdp, peer = bench.alternate(
+        lambda: bench.own(precision)[0], lambda: bench.two_at_once(precision), lambda: bench.own(precision, ranks=2)[0],
+        lambda: bench.own(precision, "training.strategy=fsdp", ranks=2)[0], lambda: bench.loop("fsdp", precision, ranks=2)[0])
     for name, speeds, must, goal in (("ddp", ddp, 0.93, 0.96), ("fsdp", fsdp, 0.9, None)):
         measure.print_row(f"2 ranks {name}, vocabulary {vocabulary}, {precision}", "tokens/s per rank", [speed / 2 for speed in speeds], "1 rank",
                           one, True, must, goal)
+        measure.print_row(f"2 ranks {name}, vocabulary {vocabulary}, {precision}", "tokens/s", speeds, "2 runs at once", two_at_once, True)
     measure.print_row(f"2 ranks fsdp, vocabulary {vocabulary}, {precision}", "tokens/s", fsdp, "torch's fully_shard", peer, True, 1.4, 1.7)
 
 
