@@ -98,7 +98,10 @@ class Stages {
       earlier_.restore_and_explain();
     else
       earlier_.keep();
-    if (code_ != exit_stopped) return code_ == 0;
+    // A part of a run (training.steps_this_run) ends without a summary.
+    const bool paused =
+        verb == Verb::train && code_ == 0 && !std::filesystem::exists(plan_.run_folder() / "summary.json");
+    if (code_ != exit_stopped && !paused) return code_ == 0;
     log::info("{}: the run has not finished; the same command{} continues it", plan_.output_dir.string(),
               plan_.overwrite && !plan_.resume ? " without --overwrite_output_dir" : "");
     code_ = 0;
