@@ -66,8 +66,8 @@ void sharding_strategy(const Value& value, ForeignConfig& config) {
 // In FSDP version 2 the key is a boolean; in version 1, newer files have the name of the strategy instead.
 void reshard(const Value& value, ForeignConfig& config) {
   const std::string& text = value.text();
-  const bool keeps = text == "false" || text == "False";
-  if (!keeps && !value.is_true()) return sharding_strategy(value, config);
+  const bool keeps = lower_case(text) == "false";
+  if (!keeps && lower_case(text) != "true") return sharding_strategy(value, config);
   set(config, value, "training.strategy", keeps ? "zero2" : "fsdp");
 }
 

@@ -317,7 +317,14 @@ void read(const YamlNode& document, const std::vector<Key>& table, compat::Forei
   read_node(document, "", table, unset, config);
 }
 
-bool Value::is_true() const { return lower_case(node.text) == "true"; }
+bool Value::is_true() const {
+  const std::string word = lower_case(node.text);
+  for (const char* yes : {"true", "yes", "on", "1"})
+    if (word == yes) return true;
+  for (const char* no : {"false", "no", "off", "0", ""})
+    if (word == no) return false;
+  throw ConfigError("{}: \"{}\": expected true or false", key.empty() ? node.place : place(), node.text);
+}
 
 std::string with_home(const std::string& text) {
   if (text != "~" && !text.starts_with("~/")) return text;

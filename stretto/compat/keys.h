@@ -19,7 +19,7 @@ struct Value {
   // "ds_config.json:3:14: zero_optimization.stage"
   std::string place() const { return node.place + ": " + key; }
   const std::string& text() const { return node.text; }
-  bool is_true() const;
+  bool is_true() const;  // as PyYAML reads it; throws ConfigError for what is neither true nor false
 };
 
 // The translation of a key of a foreign format: a row of its table.

@@ -35,7 +35,7 @@ TEST_F(Foreign, ParametersOfPytorchUniversalTrainerSetARecipe) {
                   "data: {train: a.tsv}\n")
         .training.strategy;
   };
-  EXPECT_EQ(strategy("use_fairscale_optimizer_sharding: False", "use_fairscale_optimizer_sharding: True"),
+  EXPECT_EQ(strategy("use_fairscale_optimizer_sharding: False", "use_fairscale_optimizer_sharding: yes"),
             "zero2");
   EXPECT_EQ(strategy("use_fairscale_model_sharding: False", "use_fairscale_model_sharding: True"), "zero2");
   EXPECT_EQ(strategy("model_sharding: False\n    use_fairscale_autowrap: False\n"
@@ -67,6 +67,9 @@ TEST_F(Foreign, UnsupportedParametersAreRefused) {
   EXPECT_THAT(refusal([&] { read_universal_trainer(write("parameters.yml", "batch_size: 8\n")); }),
               has_all("parameters.yml:1:1: batch_size: the key is unknown",
                       "did you mean \"transformers-params.batch_size\"?"));
+  EXPECT_THAT(
+      refuses("use_native_fp16: True", "use_native_fp16: Ture"),
+      has_all("parameters.yml:13:22: transformers-params.use_native_fp16:", "\"Ture\"", "true or false"));
   EXPECT_THAT(refuses("mode: 'train'", "mode: 'predict'"),
               has_all("parameters.yml:7:11: transformers-params.mode:", "\"predict\"", "train or test"));
   EXPECT_THAT(refuses("log_steps_ratio: 10", "log_steps_ratio: 0"),
