@@ -104,7 +104,7 @@ demo:  ## build the programs, fine-tune a small BERT on two ranks and print its 
 	@echo "demo: step 3 of 3, training on 2 ranks: about 1 minute"
 	@scripts/demo.sh
 
-bench:  ## compare stretto with its peers and print the table (hours; ONLY="start train"; QUICK=1: one round each, an hour)
+bench:  ## compare stretto with its peers and print the table (hours; ONLY="start train"; QUICK=1: one round each, two hours)
 	@$(SETUP) bench
 	@cmake --preset release -DSTRETTO_BENCH=ON >/dev/null
 	@cmake --build build/release

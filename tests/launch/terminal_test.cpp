@@ -347,10 +347,10 @@ std::string lines(int count) {
 TEST(UnreadPipe, BlocksNeitherRanksNorSignals) {
   const TempFolder folder;
   const std::string logs = folder.path() / "logs", done = folder.path() / "done",
-                    fifo = folder.path() / "fifo";
-  BackgroundShell run("mkfifo " + fifo + "; sleep 1000 < " + fifo + " & exec " + stretto +
-                      " launch -N 1 --log-dir " + logs + " -- sh -c '" + lines(5000) + "; touch " + done +
-                      "; exec sleep 1000' > " + fifo + " 2>&1");
+                    fifo = folder.path() / "fifo", reader = folder.path() / "reader";
+  BackgroundShell run("mkfifo " + fifo + "; sleep 1000 < " + fifo + " & echo $! > " + reader + "; exec " +
+                      stretto + " launch -N 1 --log-dir " + logs + " -- sh -c '" + lines(5000) + "; touch " +
+                      done + "; exec sleep 1000' > " + fifo + " 2>&1");
   EXPECT_TRUE(eventually([&] { return std::filesystem::exists(done); }));
   EXPECT_TRUE(eventually(
       [&] { return read_file(logs + "/training_0.log").find("line 4999 ") != std::string::npos; }));
@@ -358,6 +358,7 @@ TEST(UnreadPipe, BlocksNeitherRanksNorSignals) {
   EXPECT_TRUE(eventually([&] { return children_of(run.pid(), "RANK=0").empty(); }));
   ::kill(run.pid(), SIGTERM);  // ends the wait for the reader
   EXPECT_EQ(run.wait().exit_code, 128 + SIGTERM);
+  ::kill(std::stoi(read_file(reader)), SIGKILL);
 }
 
 // The output is larger than pipes and buffer.
