@@ -55,7 +55,7 @@ void read_name(const settings::YamlNode& document, const std::string& key,
 // DeepSpeed's Lamb corrects the step size by default; its Adam may omit the correction, unlike torch's.
 void read_bias_correction(const settings::YamlNode& document, const Value& type, ForeignConfig& config) {
   const settings::YamlNode* node = find(document, "optimizer.params.bias_correction", unset_value);
-  const bool corrects = node == nullptr || Value{"", *node}.is_true();
+  const bool corrects = node == nullptr || Value{"optimizer.params.bias_correction", *node}.is_true();
   if (lower_case(type.text()) == "lamb") {
     set(config, node == nullptr ? type : Value{"optimizer.params.bias_correction", *node},
         "optimizer.bias_correction", corrects ? "step" : "none");
@@ -71,7 +71,7 @@ void read_optimizer(const settings::YamlNode& document, ForeignConfig& config) {
   if (type == nullptr) return;
   const settings::YamlNode* mode = find(document, "optimizer.params.adam_w_mode", unset_value);
   const bool is_adam = lower_case(type->text) == "adam";
-  if (is_adam && (mode == nullptr || Value{"", *mode}.is_true())) {
+  if (is_adam && (mode == nullptr || Value{"optimizer.params.adam_w_mode", *mode}.is_true())) {
     set(config, {"optimizer.type", *type}, "optimizer.type", "AdamW");
   } else {
     read_name(document, "optimizer.type", optimizers, "", config);
@@ -120,7 +120,7 @@ void read_schedule_defaults(const settings::YamlNode& document, ForeignConfig& c
 
 void autocast(const settings::YamlNode& document, ForeignConfig& config) {
   const settings::YamlNode* enabled = find(document, "torch_autocast.enabled", unset_value);
-  if (enabled == nullptr || !Value{"", *enabled}.is_true()) return;
+  if (enabled == nullptr || !Value{"torch_autocast.enabled", *enabled}.is_true()) return;
   const settings::YamlNode* type = find(document, "torch_autocast.dtype", unset_value);
   if (type != nullptr && !type->text.ends_with("bfloat16"))
     refuse({"torch_autocast.dtype", *type}, "expected bfloat16");
@@ -158,7 +158,7 @@ void read_loss_scale(const settings::YamlNode& document, const settings::YamlNod
 // A precision that is not enabled leaves it to the other one.
 void read_precision(const settings::YamlNode& document, ForeignConfig& config) {
   const settings::YamlNode* fp16 = find(document, "fp16.enabled", unset_value);
-  const bool is_fp16 = fp16 != nullptr && Value{"", *fp16}.is_true();
+  const bool is_fp16 = fp16 != nullptr && Value{"fp16.enabled", *fp16}.is_true();
   if (is_fp16) {
     set(config, {"fp16.enabled", *fp16}, "training.precision", "fp16");
     read_loss_scale(document, *fp16, config);

@@ -142,7 +142,7 @@ void read_data(const settings::YamlNode& document, ForeignConfig& config) {
   };
   use("data.train", file_of("sentiment-train"), "data.mixture");
   const settings::YamlNode* has_dev = find(document, "data-params.is_dev_file");
-  if (has_dev == nullptr || Value{"", *has_dev}.is_true())
+  if (has_dev == nullptr || Value{"data-params.is_dev_file", *has_dev}.is_true())
     use("data.validation", file_of("sentiment-dev"), "data.train");
   const std::filesystem::path test = file_of("sentiment-test");  // read by a test only
   std::error_code failed;
