@@ -4,17 +4,10 @@ import json
 import sys
 
 import torch
-import transformers
+
+from load_with_transformers import load
 
 TOLERANCE = 1e-5
-
-
-def load(folder):
-    model, report = transformers.AutoModelForSequenceClassification.from_pretrained(folder, output_loading_info=True)
-    for kind in ["missing_keys", "unexpected_keys", "mismatched_keys"]:
-        if report[kind]:
-            sys.exit(f"{folder}: {kind}: {report[kind]}")
-    return model.eval(), transformers.AutoTokenizer.from_pretrained(folder)
 
 
 def check_labels(config, labels):
@@ -45,7 +38,7 @@ def check_logits(model, tokenizer, predictions):
 def main(folder):
     for case in sorted(folder.iterdir()):
         for name in ["run/model", "converted"]:
-            model, tokenizer = load(case / name)
+            model, tokenizer = load(case / name, "SequenceClassification")
             check_labels(model.config, json.loads((case / "labels.json").read_text()))
             worst = check_logits(model, tokenizer, case / "predictions.jsonl")
             print(f"{case.name}: {name}: {model.config.num_labels} classes, logits differ by at most {worst:.1e}")

@@ -4,18 +4,11 @@ import json
 import sys
 
 import torch
-import transformers
+
+from load_with_transformers import load
 
 TOLERANCE = 1e-5
 STRIDE = 16  # of the tests whose losses.jsonl are compared
-
-
-def load(folder):
-    model, report = transformers.AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True)
-    for kind in ["missing_keys", "unexpected_keys", "mismatched_keys"]:
-        if report[kind]:
-            sys.exit(f"{folder}: {kind}: {report[kind]}")
-    return model.eval(), transformers.AutoTokenizer.from_pretrained(folder)
 
 
 def windows_of(model, ids):
@@ -35,7 +28,7 @@ def windows_of(model, ids):
 def main(folder):
     lines = (folder / "dev.txt").read_text(encoding="utf-8").splitlines()
     for path, tested in (("one/model", "one"), ("llama-one/model", "llama-one"), ("llama-sharded", "llama-one")):
-        model, tokenizer = load(folder / path)
+        model, tokenizer = load(folder / path, "CausalLM")
         wanted = windows_of(model, [token for line in lines for token in tokenizer(line)["input_ids"]])
         found = [json.loads(line)["loss"] for line in (folder / tested / "losses.jsonl").read_text().splitlines()]
         if len(found) != len(wanted) or any(abs(a - b) > TOLERANCE for a, b in zip(found, wanted)):

@@ -7,7 +7,8 @@ import json
 import sys
 
 import torch
-import transformers
+
+from load_with_transformers import load
 
 TOLERANCE = 1e-4
 MAX_LENGTH, DOC_STRIDE, N_BEST, MAX_ANSWER = 32, 8, 20, 30
@@ -96,11 +97,6 @@ def questions_of(folder):
 
 def main(folder, run="one"):
     path = folder / run / "model"
-    model, report = transformers.AutoModelForQuestionAnswering.from_pretrained(path, output_loading_info=True)
-    for kind in ["missing_keys", "unexpected_keys", "mismatched_keys"]:
-        if report[kind]:
-            sys.exit(f"{kind}: {report[kind]}")
-    model.eval()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(path)
+    model, tokenizer = load(path, "QuestionAnswering")
     check_predictions(folder, run, model, tokenizer)
     check_pipeline(folder, model, tokenizer)

@@ -6,6 +6,8 @@ import sys
 import torch
 import transformers
 
+from load_with_transformers import load
+
 TOLERANCE = 1e-5
 
 
@@ -15,12 +17,7 @@ def records(path):
 
 def main(folder, run="one"):
     path = folder / run / "model"
-    model, report = transformers.AutoModelForTokenClassification.from_pretrained(path, output_loading_info=True)
-    for kind in ["missing_keys", "unexpected_keys", "mismatched_keys"]:
-        if report[kind]:
-            sys.exit(f"{kind}: {report[kind]}")
-    model.eval()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(path)
+    model, tokenizer = load(path, "TokenClassification")
     compared = 0
     for record in records(folder / "logits.jsonl"):
         encoding = tokenizer(record["text"], return_tensors="pt")
