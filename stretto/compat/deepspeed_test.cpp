@@ -155,7 +155,8 @@ TEST_F(Foreign, UnsupportedValuesAreRefusedWithAReason) {
   EXPECT_THAT(
       deepspeed_refusal("\"device\": \"none\"", "\"device\": \"disk\""),
       has_all("ds.json:34:23: zero_optimization.offload_optimizer.device:", "\"disk\"", "none, cpu or nvme"));
-  for (const auto& [value, described] : {std::pair("\"Ture\"", "found \"Ture\""), {"[]", "found a list"}}) {
+  for (const auto& [value, described] :
+       {std::pair("\"Ture\"", "found \"Ture\""), {"[true]", "found a list"}}) {
     EXPECT_THAT(refusal([&] {
                   read_deepspeed(write("ds.json", fmt::format(R"({{"fp16": {{"enabled": {}}}}})", value)));
                 }),
