@@ -155,13 +155,8 @@ TEST_F(Foreign, UnsupportedValuesAreRefusedWithAReason) {
   EXPECT_THAT(
       deepspeed_refusal("\"device\": \"none\"", "\"device\": \"disk\""),
       has_all("ds.json:34:23: zero_optimization.offload_optimizer.device:", "\"disk\"", "none, cpu or nvme"));
-  for (const auto& [value, described] :
-       {std::pair("\"Ture\"", "found \"Ture\""), {"[true]", "found a list"}}) {
-    EXPECT_THAT(refusal([&] {
-                  read_deepspeed(write("ds.json", fmt::format(R"({{"fp16": {{"enabled": {}}}}})", value)));
-                }),
-                has_all("ds.json:1:22: fp16.enabled:", described, "expected true or false"));
-  }
+  EXPECT_THAT(refusal([&] { read_deepspeed(write("ds.json", R"({"fp16": {"enabled": "Ture"}})")); }),
+              has_all("ds.json:1:22: fp16.enabled:", "found \"Ture\"", "expected true or false"));
   EXPECT_THAT(deepspeed_refusal("\"stage\": 2", "\"stage\": 4"),
               has_all("ds.json:32:18: zero_optimization.stage:", "\"4\"", "0, 1, 2, 3"));
   EXPECT_THAT(deepspeed_refusal("\"AdamW\"", "\"Lion\""),

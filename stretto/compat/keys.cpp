@@ -318,15 +318,12 @@ void read(const YamlNode& document, const std::vector<Key>& table, compat::Forei
 }
 
 bool Value::is_true() const {
-  if (node.kind == YamlNode::Kind::null) return false;
   const std::string word = lower_case(node.text);
-  if (node.kind == YamlNode::Kind::scalar) {
-    for (const char* yes : {"true", "yes", "on", "1"})
-      if (word == yes) return true;
-    for (const char* no : {"false", "no", "off", "0", ""})
-      if (word == no) return false;
-  }
-  throw ConfigError("{}: found {}; expected true or false", place(), node.description());
+  for (const char* yes : {"true", "yes", "on", "1"})
+    if (word == yes) return true;
+  for (const char* no : {"false", "no", "off", "0", ""})
+    if (word == no) return false;
+  throw ConfigError("{}: found \"{}\"; expected true or false", place(), node.text);
 }
 
 std::string with_home(const std::string& text) {

@@ -113,6 +113,20 @@ std::string expected(const Rule& rule) {
   return Scalar<T>::name + (std::is_arithmetic_v<T> ? or_names(rule) : "");
 }
 
+// Describes a node for messages.
+std::string found(const YamlNode& node) {
+  switch (node.kind) {
+    case YamlNode::Kind::scalar:
+      return fmt::format("\"{}\"", node.text);
+    case YamlNode::Kind::sequence:
+      return "a list";
+    case YamlNode::Kind::mapping:
+      return "a section";
+    default:
+      return "nothing";
+  }
+}
+
 // The text of a scalar with its variables expanded.
 std::string expanded_text(const YamlNode& node) {
   std::string text = expand_variables(node.text);
@@ -137,7 +151,7 @@ template <class T>
 T parse_scalar(const YamlNode& node, const Rule& rule, const std::string& path) {
   return with_place(node, path, [&] {
     if (node.kind != YamlNode::Kind::scalar)
-      throw ConfigError("expected a value ({}), found {}", expected<T>(rule), node.description());
+      throw ConfigError("expected a value ({}), found {}", expected<T>(rule), found(node));
     const std::string text = expanded_text(node);
     if (text.empty()) throw ConfigError("the value is empty; give one or remove the line");
     return Scalar<T>::parse(text, rule);
@@ -178,7 +192,7 @@ template <class T>
 std::vector<T> parse_list(const YamlNode& node, const Rule& rule, const std::string& path) {
   if (node.kind != YamlNode::Kind::sequence) {
     throw ConfigError("{}: {}: expected a list [a, b, ...] of {}, found {}", node.place, path,
-                      Scalar<T>::plural, node.description());
+                      Scalar<T>::plural, found(node));
   }
   std::vector<T> list;
   for (const YamlNode& child : node.children) list.push_back(parse_scalar<T>(child, rule, path));

@@ -273,19 +273,6 @@ void add_texts(const YamlNode& node, const std::string& prefix, std::map<std::st
 
 }  // namespace
 
-std::string YamlNode::description() const {
-  switch (kind) {
-    case Kind::scalar:
-      return fmt::format("\"{}\"", text);
-    case Kind::sequence:
-      return "a list";
-    case Kind::mapping:
-      return "a section";
-    default:
-      return "nothing";
-  }
-}
-
 const YamlNode* YamlNode::find(std::string_view wanted) const {
   if (kind != Kind::mapping) return nullptr;
   for (const YamlNode& child : children) {

@@ -23,8 +23,6 @@ struct YamlNode {
   // The child under `key` of a mapping, or nullptr.
   YamlNode* find(std::string_view wanted);
   const YamlNode* find(std::string_view wanted) const;
-  // For messages: the text of a scalar in quotes, "a list", "a section" or "nothing".
-  std::string description() const;
 };
 
 // Parses one untrusted YAML document; `name` begins every position. Throws ConfigError with file, line and
