@@ -1,11 +1,13 @@
 #include "tests/messages/mistakes.h"
 
+#include "stretto/base/error.h"
 #include "stretto/config/data_names.h"
 #include "stretto/config/tasks/token_classification.h"
 #include "stretto/corpus/squad.h"
 #include "stretto/corpus/tagged.h"
 #include "stretto/corpus/tags.h"
 #include "stretto/data/reader.h"
+#include "stretto/data/similar_labels.h"
 
 namespace stretto {
 namespace {
@@ -35,6 +37,9 @@ void add_rows(Mistakes& all) {
   add("a fraction as label", "a.tsv", "a\t0\nb\t0.5\n");
   add("a row without label", "a.tsv", "a\t0\nb\t\n");
   add("an unknown header", "a.tsv", "phrase\tverdict\na\tno\nb\tyes\nc\tno\nd\tyes\n");
+  add("numbers and words as labels", "a.tsv", "phrase\tverdict\na\t0\nb\t1\n");
+  add("labels that are all missing", "a.jsonl", "{\"text\": \"a\", \"label\": -1}\n",
+      {.require_labels = true});
   add("semicolons", "a.csv", "Text;Label\ngood;1\n");
   add("not UTF-8", "a.csv", "text,label\na,1\ncaf\xe9,0\n");
   add("a NUL byte", "a.tsv", std::string("good\t1\nb\0d\t0\n", 13));
@@ -42,6 +47,12 @@ void add_rows(Mistakes& all) {
       {.problem = ProblemType::regression});
   add("an unknown one of several classes", "a.csv", "text,label\na,\"POSITIVE,POSITIV\"\n",
       {.problem = ProblemType::multi_label_classification, .labels = &classes});
+  all.push_back(
+      {"rows: one class", [] { data::check_training_labels(data::parse_rows("a\t1\nb\t1\n", "a.tsv")); }});
+  all.push_back({"rows: labels that differ in case", [] {
+                   const auto table = data::parse_rows("text,label\na,Pos\nb,neg\nc,pos\nd,Pos\n", "a.csv");
+                   throw DataError("{}", data::describe_similar_labels("a.csv", data::label_uses(table)));
+                 }});
 }
 
 void add_corpora(Mistakes& all) {

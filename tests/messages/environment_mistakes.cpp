@@ -6,6 +6,7 @@
 #include "stretto/cluster/environment.h"
 #include "stretto/cluster/managers.h"
 #include "stretto/cluster/socket.h"
+#include "stretto/comm/job.h"
 #include "stretto/launch/hosts/host_list.h"
 #include "stretto/launch/process/spawn.h"
 
@@ -83,6 +84,12 @@ void add_environments(Mistakes& all) {
   };
   secret("a secret that others may read", "s3cret\n", std::filesystem::perms(0644));
   secret("a secret that is empty", " \n", std::filesystem::perms(0600));
+  all.push_back({"device: fewer GPUs than ranks", [] {
+                   const cluster::RankInfo info = {.local_world_size = 2};
+                   comm::choose_device("cuda", "training.device", info, 1);
+                 }});
+  all.push_back({"device: a back end that does not work on GPUs",
+                 [] { comm::choose_backend("gloo", "training.backend", at::kCUDA, "training.device"); }});
   all.push_back({"launch: no program", [] { launch::find_program("no-such-program", "/no/such/folder"); }});
   all.push_back({"launch: not a program", [] {
                    write_file_atomic("notes.txt", "text");

@@ -6,6 +6,7 @@
 #include "stretto/lite/lite.h"
 #include "stretto/nn/layers.h"
 #include "stretto/optim/optimizers.h"
+#include "stretto/settings/scoped_variable_support.h"
 
 // Mistakes in the options and in the calls of Lite, on one rank.
 namespace stretto {
@@ -17,6 +18,10 @@ void add_lite(Mistakes& all) {
   add_options("a negative number of hosts", {.num_nodes = -1});
   add_options("too many ranks", {.devices = 5000});
   add_options("an unknown strategy", {.devices = 1, .strategy = "zero9"});
+  all.push_back({"lite: another strategy than the launcher's", [] {
+                   const settings::ScopedVariable launched("STRETTO_STRATEGY", "zero2-bf16");
+                   const Lite lite({.devices = 1, .strategy = "ddp"});
+                 }});
   add_options("dp_shard without hsdp", {.devices = 1, .strategy = "fsdp", .dp_shard = 2});
   add_options("an unknown precision", {.devices = 1, .precision = "bf61"});
   add_options("an unknown matmul library", {.devices = 1, .products = "blas"});

@@ -1,9 +1,13 @@
+#include <stdexcept>
+
 #include "tests/messages/mistakes.h"
 
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
+#include "stretto/trainer/api/callback.h"
 #include "stretto/trainer/api/standard_metrics.h"
 #include "stretto/trainer/api/trainer.h"
+#include "stretto/trainer/run/monitor.h"
 
 // Mistakes in a program's Module, and in its calls of the Trainer and of a Group.
 namespace stretto {
@@ -174,6 +178,24 @@ void add_modules(Mistakes& all) {
   });
   add_trainer("a model rule that names no metric",
               [](Trainer& trainer) { trainer.register_model_saving("best/f1"); });
+  add_trainer("a callback that throws", [](Trainer& trainer) {
+    struct Faulty : Callback {
+      std::string name() const override { return "faulty"; }
+      void step_end(FitContext&, const StepReport&) override { throw std::runtime_error("the disk is full"); }
+    };
+    trainer.add(std::make_shared<Faulty>());
+    Line module;
+    trainer.fit(module, Points(), nullptr);
+  });
+  const auto add_monitor = [&](const char* name, const std::string& yaml,
+                               const std::vector<std::string>& possible = {}) {
+    all.push_back({std::string("trainer: ") + name,
+                   [=] { trainer::require_metrics(parse_recipe(yaml, "r.yaml"), possible); }});
+  };
+  add_monitor("a metric that evaluations lack", "scheduler: {type: ReduceLROnPlateau, monitor: recall}\n",
+              {"loss", "accuracy"});
+  add_monitor("a metric without a direction", "early_stopping: {patience: 1, monitor: quality}\n");
+  add_monitor("a model rule without a direction", "checkpoint: {save_models: [best_quality]}\n");
 
   const auto add_group = [&](const char* name, int ranks, const std::function<void(Group&)>& use) {
     all.push_back({std::string("group: ") + name, [=] {

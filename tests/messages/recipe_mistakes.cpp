@@ -1,8 +1,12 @@
 #include "tests/messages/mistakes.h"
 #include <fmt/format.h>
 
+#include "stretto/base/error.h"
+#include "stretto/config/evaluation.h"
+#include "stretto/config/model_json.h"
 #include "stretto/config/recipe.h"
 #include "stretto/config/topology_request.h"
+#include "stretto/optim_config/optimizer_registry.h"
 #include "stretto/optim_config/schedule_registry.h"
 #include "stretto/strategy/strategy.h"
 
@@ -24,6 +28,8 @@ void add_keys(Mistakes& all) {
   add("--set: an unknown key", task, {"optimizer.lrr=null"});
   add("--set: a value for a section", task, {"optimizer=AdamW"});
   add("--set: a key without its section", task, {"lr=1e-3"});
+  add("--set: a key below a value", "output: a\n", {"output.b=1"});
+  add("--set: neither a number nor true", task, {"training.fast_dev_run=maybe"});
   add("a key of another optimizer", "optimizer:\n  momentum: 0.9\n");
   add("an unknown optimizer", "optimizer:\n  type: AdamX\n");
   add("a section of another task", "data: {}\ntoken_classification:\n  stride: 8\n");
@@ -44,6 +50,64 @@ void add_keys(Mistakes& all) {
   add("tabs in the indentation", "training:\n\tepochs: 2\n");
   add("a list for a text", "output: [a]\n");
   add("a variable that is not set", "output: ${STRETTO_NO_SUCH_VARIABLE}\n");
+}
+
+// Adds mistakes in a model.config that is a section.
+void add_model_sections(Mistakes& all) {
+  const auto add = [&](const char* name, const std::string& model, const std::string& task = "causal-lm") {
+    all.push_back({std::string("model: ") + name, [=] {
+                     check_model_section(parse_recipe("task: " + task + "\nmodel:\n" + model, "r.yaml"));
+                   }});
+  };
+  const std::string llama = "  type: llama\n  config:\n";
+  add("an unknown key", llama + "    hidden_siez: 64\n");
+  add("a word for a size", llama + "    hidden_size: small\n");
+  add("a size that the heads do not divide", llama + "    hidden_size: 64\n    num_attention_heads: 3\n");
+  add("heads that do not divide the default size", llama + "    num_attention_heads: 3\n");
+  add("too many layers", llama + "    num_hidden_layers: 100000\n");
+  add("an empty value", llama + "    hidden_size:\n    num_hidden_layers: 2\n");
+  add("null for a size", llama + "    hidden_size: null\n");
+  add("scaled positions without a factor", llama + "    rope_scaling: {rope_type: linear}\n");
+  add("two types", "  type: llama\n  config: {model_type: gpt2}\n");
+  add("no type", "  config: {hidden_size: 8}\n");
+  add("a type that needs a file", "  config: {model_type: bert}\n");
+  add("a type of another task", llama + "    hidden_size: 64\n", "text-classification");
+}
+
+// Adds recipes with which a run cannot start.
+void add_starts(Mistakes& all) {
+  const auto add = [&](const char* name, const std::string& task, const std::string& model) {
+    all.push_back({std::string("train: ") + name, [=] {
+                     const std::string yaml = "task: " + task + "\nmodel: {" + model + "}\n";
+                     check_recipe(parse_recipe(yaml, "r.yaml"), Verb::train);
+                   }});
+  };
+  add("no training data", "text-classification", "path: .");
+  add("a model of the hub", "text-classification", "path: google/bert_uncased");
+  add("no tokenizer", "causal-lm", "config: {model_type: gpt2}");
+  add("an unknown type of model", "causal-lm", "type: mamba");
+  add("a type of model without sizes", "causal-lm", "type: llama");
+  add("a new model and a folder", "causal-lm", "type: llama, path: .");
+  all.push_back({"train: no samples to evaluate", [] {
+                   const std::string yaml = "data: {train: a.tsv}\nevaluate: {every: 10}\n";
+                   require_evaluated_samples(parse_recipe(yaml, "r.yaml"));
+                 }});
+}
+
+// Adds jobs whose ranks cannot be arranged as requested, or are slow.
+void add_topologies(Mistakes& all) {
+  const auto add = [&](const char* name, const std::string& training, const std::vector<std::string>& hosts) {
+    all.push_back({std::string("topology: ") + name, [=] {
+                     const Recipe recipe = parse_recipe("training: {" + training + "}\n", "r.yaml");
+                     const TopologyRequest request = topology_request(recipe);
+                     throw ConfigError("{}", slow_topology(resolve(request, hosts), hosts, request.labels));
+                   }});
+  };
+  add("hosts with different numbers of ranks", "strategy: hsdp", {"a", "b", "b"});
+  add("a host whose ranks tp does not divide", "strategy: hsdp, mesh: {tp: 2}", equal_hosts(2, 3));
+  add("layers on several hosts", "mesh: {tp: 2}", {"a", "b"});
+  all.push_back({"topology: a mesh of more ranks than the job's",
+                 [] { require_ranks({.dp_replicate = 3, .tp = 2}, 2); }});
 }
 
 // Adds settings that contradict each other.
@@ -74,6 +138,7 @@ void add_contradictions(Mistakes& all) {
   check("a schedule without its step size", "scheduler: {type: StepLR}\n");
   check("a warm-up that is set twice", "scheduler: {num_warmup_steps: 3, warmup_ratio: 0.1}\n");
   check("a warm-up longer than the run", "scheduler: {num_warmup_steps: 9}\ntraining: {max_steps: 4}\n");
+  check("early stopping without evaluations", "evaluate: {every: never}\nearly_stopping: {patience: 2}\n");
   check("a setting of an average without one", "ema: {warmup: true}\n");
   check("rollback without checkpoints", "training: {on_spike: rollback}\ncheckpoint: {every: never}\n");
   check("a loss scale of another precision", "loss_scale: {hysteresis: 2}\n");
@@ -99,7 +164,12 @@ void add_contradictions(Mistakes& all) {
 
 void add_recipes(Mistakes& all) {
   add_keys(all);
+  all.push_back(
+      {"registry: an unknown optimizer", [] { optim::optimizers().at("AdamX", "optimizer.type"); }});
+  add_model_sections(all);
+  add_starts(all);
   add_strategies(all);
+  add_topologies(all);
   add_contradictions(all);
 }
 

@@ -139,6 +139,12 @@ void add_tokenizers(Mistakes& all) {
   };
   encode("too small a length", {.max_length = 1});
   encode("too large a stride", {.max_length = 3, .stride = 1});
+  all.push_back({"tokenizer: a second text that is too short to truncate", [] {
+                   write_file_atomic("tokenizer.json", small_wordpiece().dump());
+                   Tokenizer::load("tokenizer.json")
+                       .encode_pair("the map the map", "the map",
+                                    {.max_length = 5, .truncation = text::Truncation::only_second});
+                 }});
 }
 
 }  // namespace stretto
