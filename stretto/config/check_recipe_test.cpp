@@ -3,13 +3,13 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/config/recipe_fixture.h"
 
 namespace stretto {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 // Writes a recipe whose files all exist, with `overrides` applied.
@@ -27,9 +27,12 @@ class CheckRecipe : public ::testing::Test {
     overrides.insert(overrides.begin(), files.begin(), files.end());
     check_recipe(recipe_of("task: text-classification\n", overrides), verb);
   }
-  void refuses(const std::vector<std::string>& overrides, const std::string& message,
-               Verb verb = Verb::train) {
-    EXPECT_THAT([&] { check(overrides, verb); }, ThrowsMessage<ConfigError>(HasSubstr(message)));
+  // `named`: what the message names.
+  void refuses(const std::vector<std::string>& overrides, const auto&... named) {
+    refuses_to(Verb::train, overrides, named...);
+  }
+  void refuses_to(Verb verb, const std::vector<std::string>& overrides, const auto&... named) {
+    EXPECT_THAT([&] { check(overrides, verb); }, ThrowsMessage<ConfigError>(has_all(named...)));
   }
 
   TempFolder folder_;
@@ -42,20 +45,17 @@ TEST_F(CheckRecipe, AGoodRecipePasses) {
 }
 
 TEST_F(CheckRecipe, AVerbNeedsItsOwnSettingsOnly) {
-  refuses({"data.train=null"},
-          "data.train is required by stretto train; add it to the recipe, or pass --set data.train=");
-  refuses({}, "data.test is required by stretto test", Verb::test);
+  refuses({"data.train=null"}, "data.train is required", "by stretto train", "--set data.train=");
+  refuses_to(Verb::test, {}, "data.test is required by stretto test");
   EXPECT_NO_THROW(
       check({"data.train=null", "data.test=" + (folder_.path() / "test.tsv").string()}, Verb::test));
-  refuses(
-      {"data.validation=null"},
-      "evaluate.every: there are no samples to evaluate; set data.validation or data.validation_split, or "
-      "evaluate.every: never");
+  refuses({"data.validation=null"}, "evaluate.every: there are no samples to evaluate",
+          "data.validation or data.validation_split", "evaluate.every: never");
 }
 
 TEST_F(CheckRecipe, AUsersProgramLoadsModelAndDataItself) {
   EXPECT_NO_THROW(check({"model.path=null", "data.train=null", "data.validation=/no/such.tsv"}, Verb::fit));
-  refuses({"model.path=null", "checkpoint.every=sometimes"}, "checkpoint.every", Verb::fit);
+  refuses_to(Verb::fit, {"model.path=null", "checkpoint.every=sometimes"}, "checkpoint.every");
 }
 
 TEST_F(CheckRecipe, AModelThatTheRunReplacesIsRefused) {
@@ -82,8 +82,8 @@ TEST_F(CheckRecipe, FilesMustExist) {
   refuses({"data.train=/no/such.tsv"},
           "--set data.train=/no/such.tsv: data.train: /no/such.tsv does not exist");
   refuses({"model.path=bert-base-uncased"}, "model.path: bert-base-uncased does not exist");
-  refuses({"model.path=google/bert_uncased"},
-          "if it is a model of Hugging Face's hub, fetch it with `stretto pull google/bert_uncased`");
+  refuses({"model.path=google/bert_uncased"}, "model.path: google/bert_uncased does not exist",
+          "`stretto pull google/bert_uncased`");
   refuses({"data.test=/no/such.tsv"}, "data.test: /no/such.tsv does not exist");
   refuses({"data.train=" + folder_.path().string()}, "is a folder; expected a file");
   refuses({"data.validation=/dev/zero"}, "data.validation: /dev/zero is a pipe or a device");
@@ -91,17 +91,16 @@ TEST_F(CheckRecipe, FilesMustExist) {
   refuses({"output=" + (folder_.path() / "train.tsv").string()}, "train.tsv is a file; expected a folder");
   refuses({"output=" + (folder_.path() / "train.tsv/runs/a").string()},
           "output: " + (folder_.path() / "train.tsv").string() + " is a file; expected a folder");
-  refuses({"output=/no/such/run", "data.test=" + (folder_.path() / "test.tsv").string()},
-          "output: there is no trained model in /no/such/run/model", Verb::test);
+  refuses_to(Verb::test, {"output=/no/such/run", "data.test=" + (folder_.path() / "test.tsv").string()},
+             "output: there is no trained model in /no/such/run/model");
 }
 
 TEST_F(CheckRecipe, OneModelIsNeeded) {
   const std::string config = "model.config=" + (folder_.path() / "train.tsv").string();
   refuses({"model.path=null"}, "model.path is required (or model.config, for random weights)");
   refuses({config}, "remove this or model.path");
-  refuses(
-      {"model.path=null", config},
-      "tokenizer.path is required if model.path is not set and model.config is not of model_type sequence-tagger");
+  refuses({"model.path=null", config}, "tokenizer.path is required", "model.path is not set",
+          "model_type sequence-tagger");
   EXPECT_NO_THROW(check({"model.path=null", config, "tokenizer.path=" + folder_.path().string()}));
 }
 
@@ -116,30 +115,30 @@ TEST_F(CheckRecipe, ATypeOfModelNeedsItsSizes) {
   };
   EXPECT_NO_THROW(check(with({"model.type=llama", "model.config.hidden_size=64"})));
   EXPECT_NO_THROW(check(with({"model.type=gpt2", "model.config=" + config})));
-  refuses(with({"model.type=llama", "model.config=" + config}),
-          "config.json: model_type: found \"gpt2\", but model.type is llama");
+  refuses(with({"model.type=llama", "model.config=" + config}), "config.json: model_type: ", "\"gpt2\"",
+          "model.type is llama");
   refuses(with({"model.type=llama"}),
-          "--set model.type=llama: model.type: the sizes of the model are missing");
+          "--set model.type=llama: model.type: ", "sizes of the model are missing");
   refuses(with({"model.type=lama"}), "did you mean \"llama\"?");
-  refuses(with({"model.type=mamba"}),
-          "--set model.type=mamba: model.type: \"mamba\" is not one of gpt2, llama, mistral, qwen2, qwen3");
+  refuses(with({"model.type=mamba"}), "--set model.type=mamba: model.type: \"mamba\"",
+          "gpt2, llama, mistral, qwen2, qwen3");
   refuses({"task=token-classification", "model.type=tagger"}, "\"tagger\" is not one of sequence-tagger");
   refuses({"model.type=tagger"}, "\"tagger\" is not one of sequence-tagger, gpt2, llama, mistral");
   refuses(with({"model.type=llama", "model.config.hiden_size=64"}),
-          "--set model.config.hiden_size=64: model.config.hiden_size: a model of type llama has no such key");
+          "--set model.config.hiden_size=64: model.config.hiden_size: ", "type llama", "no such key",
+          "did you mean \"hidden_size\"?");
   refuses({"task=causal-lm", "model.type=llama", "model.config.hidden_size=64"}, "remove this or model.path");
-  refuses({"task=causal-lm", "model.type=llama"},
-          "model.path: llama is a new model with random weights; remove this");
+  refuses({"task=causal-lm", "model.type=llama"}, "model.path: ", "llama", "random weights", "remove this");
 }
 
 TEST_F(CheckRecipe, ContradictionsAreRefused) {
-  refuses(
-      {"scheduler.num_warmup_steps=5", "scheduler.warmup_ratio=0.1"},
-      "--set scheduler.warmup_ratio=0.1: scheduler.warmup_ratio: the warm-up is set twice; remove this or scheduler.num_warmup_steps (--set scheduler.num_warmup_steps=5)");
+  refuses({"scheduler.num_warmup_steps=5", "scheduler.warmup_ratio=0.1"},
+          "--set scheduler.warmup_ratio=0.1: scheduler.warmup_ratio: ", "set twice",
+          "scheduler.num_warmup_steps (--set scheduler.num_warmup_steps=5)");
   refuses({"scheduler.num_warmup_steps=5", "training.max_steps=4"}, "a warm-up of 5 steps is longer than");
   refuses({"optimizer.type=SGD", "optimizer.nesterov=true"}, "needs a momentum above 0 and dampening 0");
-  refuses({"evaluate.every=never", "checkpoint.monitor=loss"},
-          "checkpoint.monitor: it has no meaning without evaluations, and evaluate.every (--set");
+  refuses({"evaluate.every=never", "checkpoint.monitor=loss"}, "checkpoint.monitor: ", "without evaluations",
+          "evaluate.every (--set");
 }
 
 }  // namespace
