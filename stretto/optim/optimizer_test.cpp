@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/optim/optimizers.h"
 #include "stretto/optim/parameter_piece.h"
 #include "stretto/tensor/memory.h"
@@ -151,10 +152,8 @@ TEST(Optimizer, MisuseIsRefused) {
   };
   const ParameterPiece part = {.name = "w", .layout = {{4, 4}}, .first = 6, .end = 8};
   EXPECT_NO_THROW(bind(Placement::flat, part)());
-  EXPECT_THAT(
-      bind(Placement::rows, part),
-      ThrowsMessage<Error>(HasSubstr("w of shape [4, 4] is split at element 6, but this optimizer needs "
-                                     "whole rows")));
+  EXPECT_THAT(bind(Placement::rows, part),
+              ThrowsMessage<Error>(has_all("w of shape [4, 4]", "split at element 6", "whole rows")));
   EXPECT_NO_THROW(bind(Placement::rows, {.name = "w", .layout = {{4, 4}}, .first = 8, .end = 8})());
   EXPECT_THAT(bind(Placement::whole_tensor, {.name = "w", .layout = {{4, 4}}, .first = 8, .end = 8}),
               ThrowsMessage<Error>(HasSubstr("needs whole tensors")));

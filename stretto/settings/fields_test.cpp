@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/settings/describe.h"
 #include "stretto/settings/read.h"
 #include "stretto/settings/scoped_variable_support.h"
@@ -161,22 +162,20 @@ TEST(Fields, AFileOrItsContent) {
   EXPECT_EQ(to_yaml(fields),
             "config: {layers: 3, rate: 1.0e-05, act: silu, name: \"3\", \"no\": null, tied: false, "
             "rope: {factor: 2.0, sizes: [1, 2.5]}, heads: 4}\n");
-  const auto refuses = [](const std::string& text, const std::string& message) {
+  const auto refuses = [](const std::string& text, const auto&... named) {
     WithFile unread;
     EXPECT_THAT([&] { read_fields(fields_of(unread), parse_yaml(text, "r.yaml")); },
-                ThrowsMessage<ConfigError>(message));
+                ThrowsMessage<ConfigError>(has_all(named...)));
   };
-  refuses("config:\n  layers:\n",
-          "r.yaml:2:3: config.layers: the value is empty; give one or remove the line");
-  refuses("config: {rope: {factor: }}",
-          "r.yaml:1:17: config.rope.factor: the value is empty; give one or remove the line");
+  refuses("config:\n  layers:\n", "r.yaml:2:3: config.layers: ", "value is empty");
+  refuses("config: {rope: {factor: }}", "r.yaml:1:17: config.rope.factor: ", "value is empty");
   WithFile again;
   read_fields(fields_of(again), parse_yaml(to_yaml(fields), "again.yaml"));
   EXPECT_EQ(again.config, read.config);
 
   EXPECT_THAT([&] { read_fields(fields, parse_yaml("config: [1]\n", "r.yaml")); },
-              ThrowsMessage<ConfigError>(HasSubstr(
-                  "r.yaml:1:9: config: expected a value (path of a file, or a section), found a list")));
+              ThrowsMessage<ConfigError>(
+                  has_all("r.yaml:1:9: config: ", "(path of a file, or a section)", "found a list")));
   EXPECT_THAT([&] { read_fields(fields, parse_yaml("config: {a: {b: [\"$${\", \"${\"]}}\n", "r.yaml")); },
               ThrowsMessage<ConfigError>(HasSubstr("r.yaml:1:25: config.a.b: ")));
   const ScopedVariable unset("STRETTO_TEST_UNSET", nullptr);
@@ -185,58 +184,57 @@ TEST(Fields, AFileOrItsContent) {
       ThrowsMessage<UnsetVariableError>(HasSubstr("r.yaml:1:13: config.a: the environment variable")));
 }
 
-void refuses(const std::string& yaml, const std::string& message) {
-  EXPECT_THAT([&] { read(yaml); }, ThrowsMessage<ConfigError>(HasSubstr(message))) << yaml;
+void refuses_value(const std::string& yaml, const auto&... named) {
+  EXPECT_THAT([&] { read(yaml); }, ThrowsMessage<ConfigError>(has_all(named...))) << yaml;
 }
 
 TEST(Fields, UnknownKeysSuggestTheNearest) {
-  refuses("flag: no\ncuont: 1\n", "r.yaml:2:1: cuont is not a setting; did you mean \"count\"?");
-  refuses("inner:\n  tpye: a\n", "r.yaml:2:3: inner.tpye is not a setting; did you mean \"type\"?");
-  refuses("only_a: 1\n", "r.yaml:1:1: only_a is not a setting; did you mean \"inner.only_a\"?");
-  refuses("inner: {count: 1}\n", "inner.count is not a setting; \"count\" belongs to the top level");
-  refuses("inner: {xyzzyplugh: 1}\n", "inner.xyzzyplugh is not a setting; known here: type, only_a");
+  refuses_value("flag: no\ncuont: 1\n", "r.yaml:2:1: cuont ", "did you mean \"count\"?");
+  refuses_value("inner:\n  tpye: a\n", "r.yaml:2:3: inner.tpye ", "did you mean \"type\"?");
+  refuses_value("only_a: 1\n", "r.yaml:1:1: only_a ", "did you mean \"inner.only_a\"?");
+  refuses_value("inner: {count: 1}\n", "inner.count is not a setting", "\"count\" belongs to the top level");
+  refuses_value("inner: {xyzzyplugh: 1}\n", "inner.xyzzyplugh is not a setting", "known here: type, only_a");
 }
 
 TEST(Fields, WrongTypesAreRefused) {
-  refuses("flag: 1\n", "r.yaml:1:7: flag: \"1\" is neither true nor false");
-  refuses("count: 1.5\n", "r.yaml:1:8: count: \"1.5\" is not a whole number");
-  refuses("count: 99999999999999999999\n", "is not a whole number (of at most 64 bits)");
-  refuses("ratio: fast\n", "ratio: \"fast\" is not a number");
-  refuses("ratio: nan\n", "nan is not a finite number");
-  refuses("ratio: 1e999\n", "ratio: \"1e999\" is not a number");
-  refuses("maybe_ratio: inf\n", "inf is not a finite number");
-  refuses("count: [1]\n", "count: expected a value (whole number), found a list");
-  refuses("name: {a: b}\n", "name: expected a value (text), found a section");
-  refuses("names: a\n", "names: expected a list [a, b, ...] of texts, found \"a\"");
-  refuses("counts: [1, x]\n", "r.yaml:1:13: counts: \"x\" is not a whole number");
-  refuses("counts: [1, ~]\n", "counts: expected a value (whole number), found nothing");
-  refuses("pair: [0.1]\n", "pair: expected 2 numbers, found 1");
-  refuses("inner: a\n", "r.yaml:1:8: inner must be a section");
-  refuses("[1, 2]\n", "r.yaml:1:1: a recipe must be a section");
-  refuses("count:\n", "count has no value; give one (whole number) or remove the line");
-  refuses("name: ''\n", "r.yaml:1:7: name: the value is empty");
+  refuses_value("flag: 1\n", "r.yaml:1:7: flag: \"1\" is neither true nor false");
+  refuses_value("count: 1.5\n", "r.yaml:1:8: count: \"1.5\" is not a whole number");
+  refuses_value("count: 99999999999999999999\n", "is not a whole number (of at most 64 bits)");
+  refuses_value("ratio: fast\n", "ratio: \"fast\" is not a number");
+  refuses_value("ratio: nan\n", "nan is not a finite number");
+  refuses_value("ratio: 1e999\n", "ratio: \"1e999\" is not a number");
+  refuses_value("maybe_ratio: inf\n", "inf is not a finite number");
+  refuses_value("count: [1]\n", "count: expected a value (whole number), found a list");
+  refuses_value("name: {a: b}\n", "name: expected a value (text), found a section");
+  refuses_value("names: a\n", "names: expected a list [a, b, ...] of texts, found \"a\"");
+  refuses_value("counts: [1, x]\n", "r.yaml:1:13: counts: \"x\" is not a whole number");
+  refuses_value("counts: [1, ~]\n", "counts: expected a value (whole number), found nothing");
+  refuses_value("pair: [0.1]\n", "pair: expected 2 numbers, found 1");
+  refuses_value("inner: a\n", "r.yaml:1:8: inner must be a section");
+  refuses_value("[1, 2]\n", "r.yaml:1:1: a recipe must be a section");
+  refuses_value("count:\n", "count has no value", "(whole number)");
+  refuses_value("name: ''\n", "r.yaml:1:7: name: the value is empty");
 }
 
 TEST(Fields, RangesAndChoicesAreChecked) {
-  refuses("count: 0\n", "count: 0 is out of range; it must be from 1 to 10");
-  refuses("count: 11\n", "count: 11 is out of range");
-  refuses("ratio: 0\n", "ratio: 0 is out of range; it must be above 0 and below 1");
-  refuses("ratio: 1.0\n", "1.0 is out of range");
-  refuses("pair: [0.9, 1]\n", "r.yaml:1:13: pair: 1 is out of range; it must be at least 0 and below 1");
-  refuses("inner:\n  type: bet\n",
-          "r.yaml:2:9: inner.type: \"bet\" is not one of a, beta; did you mean \"beta\"?");
+  refuses_value("count: 0\n", "count: 0 is out of range", "from 1 to 10");
+  refuses_value("count: 11\n", "count: 11 is out of range");
+  refuses_value("ratio: 0\n", "ratio: 0 is out of range", "above 0 and below 1");
+  refuses_value("ratio: 1.0\n", "1.0 is out of range");
+  refuses_value("pair: [0.9, 1]\n", "r.yaml:1:13: pair: 1 is out of range", "at least 0 and below 1");
+  refuses_value("inner:\n  type: bet\n", "r.yaml:2:9: inner.type: \"bet\"", "one of a, beta",
+                "did you mean \"beta\"?");
 }
 
 TEST(Fields, ASettingThatDoesNotApplyIsRefused) {
-  refuses(
-      "inner:\n  only_a: 1\n  type: beta\n",
-      "r.yaml:2:11: inner.only_a does not apply with inner.type: beta, only with a; remove the line or change inner.type");
+  refuses_value("inner:\n  only_a: 1\n  type: beta\n", "r.yaml:2:11: inner.only_a does not apply",
+                "with inner.type: beta, only with a", "change inner.type");
 }
 
 TEST(Fields, UndefinedVariablesNameThePlace) {
   const ScopedVariable unset("STRETTO_TEST_UNSET", nullptr);
-  refuses("name: x\nfolder: ${STRETTO_TEST_UNSET}/a\n",
-          "r.yaml:2:9: folder: the environment variable STRETTO_TEST_UNSET is not set");
+  refuses_value("name: x\nfolder: ${STRETTO_TEST_UNSET}/a\n",
+                "r.yaml:2:9: folder: ", "variable STRETTO_TEST_UNSET is not set");
 }
 
 TEST(Fields, DumpReadsBackAsTheSame) {

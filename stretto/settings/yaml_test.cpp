@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/settings/yaml_override.h"
 
 namespace stretto::settings {
@@ -160,21 +161,20 @@ TEST(Override, TheLastOneIsUsed) {
 }
 
 TEST(Override, MalformedOverridesAreRefused) {
-  const auto refuses_setting = [](const char* setting, const char* message) {
-    EXPECT_THAT([&] { overridden("a: 1\n", {setting}); }, ThrowsMessage<ConfigError>(HasSubstr(message)))
+  const auto refuses_setting = [](const char* setting, const auto&... named) {
+    EXPECT_THAT([&] { overridden("a: 1\n", {setting}); }, ThrowsMessage<ConfigError>(has_all(named...)))
         << setting;
   };
   refuses_setting("a.b", "--set a.b: expected KEY=VALUE");
   refuses_setting("=1", "--set =1: a key is missing");
   refuses_setting("a..b=1", "a key is missing");
-  refuses_setting("a.b=1", "--set a.b=1: a is not a section at r.yaml:1:4, so it has no \"b\"");
+  refuses_setting("a.b=1", "--set a.b=1: a is not a section", "r.yaml:1:4", "no \"b\"");
   refuses_setting("c=[1", "--set c=[1: value:1:1: not valid YAML");
 }
 
 TEST(Yaml, TabsInTheIndentationAreNamed) {
   EXPECT_THAT([] { parse_yaml("a:\n  \tb: 1\n", "r.yaml"); },
-              ::testing::ThrowsMessage<ConfigError>(
-                  "r.yaml:2:3: a tab in the indentation; YAML is indented by spaces only"));
+              ::testing::ThrowsMessage<ConfigError>(has_all("r.yaml:2:3: a tab ", "indented by spaces")));
   EXPECT_NO_THROW(parse_yaml("a: 1\t# a comment\n\t\n\t# another\n", "r.yaml"));
 }
 

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 
 namespace stretto {
 namespace {
@@ -83,10 +84,9 @@ TEST(MeshShape, HasAProductAndAText) {
 
 TEST(MeshShape, SizesThatDoNotFitTheRanksAreRefused) {
   EXPECT_NO_THROW(require_ranks({.dp_replicate = 3, .tp = 2}, 6));
-  EXPECT_THAT(
-      [] { require_ranks({.dp_replicate = 3, .tp = 2}, 2); },
-      ThrowsMessage<ConfigError>(testing::StrEq(
-          "mesh: pp 1 x dp_replicate 3 x dp_shard 1 x cp 1 x tp 2 = 6 ranks, but the job has 2; change an axis or the number of ranks")));
+  EXPECT_THAT([] { require_ranks({.dp_replicate = 3, .tp = 2}, 2); },
+              ThrowsMessage<ConfigError>(has_all(
+                  "mesh: pp 1 x dp_replicate 3 x dp_shard 1 x cp 1 x tp 2 = 6 ranks", "the job has 2")));
   EXPECT_THROW(require_ranks({.pp = 0, .tp = 2}, 0), ConfigError);
   EXPECT_THROW(require_ranks({.pp = -1, .tp = -2}, 2), ConfigError);
   MeshShape twice = {.tp = 2};

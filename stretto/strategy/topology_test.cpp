@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/strategy/sharding.h"
 
 namespace stretto {
@@ -53,7 +54,7 @@ TEST(BatchPlan, TokenBudgetsReplaceSampleCounts) {
   EXPECT_EQ(plan({.grad_accumulation_steps = 4, .max_tokens = 4096}, 2), (Sizes{0, 0, 4}));
   EXPECT_THAT([] { resolve_batch({.batch_size = 8, .max_tokens = 4096}, 2); },
               ThrowsMessage<ConfigError>(
-                  HasSubstr("sized either by tokens or by samples; remove this or batch_size")));
+                  has_all("max_tokens: ", "either by tokens or by samples", "remove this or batch_size")));
   EXPECT_THAT([] { resolve_batch({.global_batch_size = 8, .max_tokens = 4096}, 2); },
               ThrowsMessage<ConfigError>(HasSubstr("global_batch_size")));
 }
@@ -77,10 +78,8 @@ TEST(BatchPlan, DeterministicRunsHaveTheSameMicroBatchesOnAnyNumberOfRanks) {
   EXPECT_EQ(plan(request.batch, 4), (Sizes{24, 4, 2}));
   EXPECT_EQ(plan(request.batch, 5), (Sizes{24, 4, 2}));
   EXPECT_EQ(plan(request.batch, 6), (Sizes{24, 4, 1}));
-  EXPECT_THAT(
-      refusal(7),
-      HasSubstr(
-          "a step has 6 micro-batches, which is fewer than the 7 ranks; set global_batch_size to at least 28, batch_size to at most 3, or start fewer ranks"));
+  EXPECT_THAT(refusal(7), has_all("6 micro-batches", "fewer than the 7 ranks",
+                                  "global_batch_size to at least 28", "batch_size to at most 3"));
   for (const Sharding& row : shardings()) {
     request.strategy = row.name;
     for (const int ranks : {1, 2, 3, 4}) EXPECT_EQ(refusal(ranks), "") << row.name << " " << ranks;
@@ -98,18 +97,16 @@ TEST(BatchPlan, DeterministicRunsHaveTheSameMicroBatchesOnAnyNumberOfRanks) {
 }
 
 TEST(BatchPlan, ContradictionsPrintTheEquation) {
-  EXPECT_THAT(
-      [] { resolve_batch({.batch_size = 32, .global_batch_size = 100}, 2); },
-      ThrowsMessage<ConfigError>(HasSubstr(
-          "global_batch_size (100) = batch_size (32) x world_size (2) x grad_accumulation_steps (1) does not hold, the right-hand side is 64; change global_batch_size to 64, or batch_size to 50")));
+  EXPECT_THAT([] { resolve_batch({.batch_size = 32, .global_batch_size = 100}, 2); },
+              ThrowsMessage<ConfigError>(has_all(
+                  "global_batch_size (100) = batch_size (32) x world_size (2) x grad_accumulation_steps (1)",
+                  "right-hand side is 64", "change global_batch_size to 64", "batch_size to 50")));
   EXPECT_THAT(
       [] { resolve_batch({.batch_size = 32, .global_batch_size = 64, .grad_accumulation_steps = 2}, 2); },
-      ThrowsMessage<ConfigError>(
-          HasSubstr("grad_accumulation_steps (2) does not hold, the right-hand side is 128")));
-  EXPECT_THAT(
-      [] { resolve_batch({.global_batch_size = 2, .grad_accumulation_steps = 4}, 1); },
-      ThrowsMessage<ConfigError>(HasSubstr(
-          "2 samples leave accumulation steps without samples; set grad_accumulation_steps to at most 2")));
+      ThrowsMessage<ConfigError>(has_all("grad_accumulation_steps (2)", "right-hand side is 128")));
+  EXPECT_THAT([] { resolve_batch({.global_batch_size = 2, .grad_accumulation_steps = 4}, 1); },
+              ThrowsMessage<ConfigError>(
+                  has_all("2 samples", "steps without samples", "grad_accumulation_steps to at most 2")));
 }
 
 TEST(BatchPlan, IsDescribed) {
@@ -147,16 +144,14 @@ TEST(Topology, ImpossibleCopiesAreRefused) {
   const auto dealt = [](const std::string& option) { return "--" + option; };
   const OptionLabels labels = {.label = [&](const std::string& option) { return dealt(option) + ": "; },
                                .mention = dealt};
-  EXPECT_THAT(
-      [&] { resolve({.strategy = "hsdp", .dp_shard = 4, .labels = labels}, equal_hosts(2, 3)); },
-      ThrowsMessage<ConfigError>(testing::StrEq(
-          "--dp_shard: 6 ranks cannot be divided into copies of 4 ranks each; change either number")));
+  EXPECT_THAT([&] { resolve({.strategy = "hsdp", .dp_shard = 4, .labels = labels}, equal_hosts(2, 3)); },
+              ThrowsMessage<ConfigError>(has_all("--dp_shard: 6 ranks ", "copies of 4 ranks")));
   EXPECT_THAT(
       [&] {
         resolve({.strategy = "hsdp", .labels = labels}, {"a", "b", "b"});
       },
-      ThrowsMessage<ConfigError>(testing::StrEq(
-          "--strategy: strategy hsdp keeps one copy per host, but a has 1 rank and b has 2; start as many on each, or set --dp_shard, the number of ranks per copy")));
+      ThrowsMessage<ConfigError>(has_all("--strategy: strategy hsdp ", "one copy per host",
+                                         "a has 1 rank and b has 2", "set --dp_shard")));
 }
 
 TEST(Topology, RanksOfOneHostDivideLayers) {
@@ -187,7 +182,8 @@ TEST(Topology, LayersOverHostsAreSlow) {
   EXPECT_EQ(warning({}, equal_hosts(2, 1)), "");
   for (const auto& hosts : {equal_hosts(2, 1), std::vector<std::string>{"a", "a", "a", "b"}}) {
     EXPECT_THAT(warning({.tp = 2}, hosts),
-                ::testing::StartsWith("mesh.tp: the 2 ranks with parts of one layer are on different hosts"));
+                ::testing::AllOf(::testing::StartsWith("mesh.tp: "),
+                                 has_all("2 ranks", "parts of one layer", "different hosts")));
   }
 }
 
@@ -202,8 +198,9 @@ TEST(Topology, MeshesThatDoNotFitTheRanksAreRefused) {
               ThrowsMessage<ConfigError>(HasSubstr("dp (4) x tp (2) = 8 ranks, but the job has 4")));
   EXPECT_THAT(refusal({.dp = 4}, 2),
               ThrowsMessage<ConfigError>(HasSubstr("dp (4) x tp (1) = 4 ranks, but the job has 2")));
-  EXPECT_THAT([] { resolve({.strategy = "hsdp", .tp = 2}, equal_hosts(2, 3)); },
-              ThrowsMessage<ConfigError>(HasSubstr("the 3 ranks of a host are no multiple of tp (2); set ")));
+  EXPECT_THAT(
+      [] { resolve({.strategy = "hsdp", .tp = 2}, equal_hosts(2, 3)); },
+      ThrowsMessage<ConfigError>(has_all("3 ranks of a host", "no multiple of tp (2)", "set dp_shard")));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/strings.h"
 #include "stretto/text/golden_support.h"
 #include "stretto/text/utf8.h"
@@ -222,8 +223,7 @@ TEST(Windows, AStrideThatFillsAWindowIsRefused) {
     tokenizer.encode_windows("hello hello hello hello", {.max_length = 4, .stride = 2});
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_STREQ(error.what(),
-                 "tokenizer: a stride of 2 must be smaller than the 2 tokens of text in a window");
+    EXPECT_THAT(error.what(), has_all("tokenizer: ", "a stride of 2", "the 2 tokens of text in a window"));
   }
 }
 
@@ -238,9 +238,9 @@ TEST(Windows, ATextThatIsTooShortToTruncateIsRefused) {
     }
     return "no error";
   };
-  EXPECT_EQ(
-      error_of(Truncation::only_second),
-      "tokenizer: the second text has 2 tokens, and 4 would have to be removed to keep 2 in total; truncate the longest text first, or raise the maximum length");
+  EXPECT_THAT(error_of(Truncation::only_second),
+              has_all("tokenizer: the second text has 2 tokens", "4 would have to be removed",
+                      "keep 2 in total", "maximum length"));
   EXPECT_EQ(error_of(Truncation::longest_first), "no error");
 }
 

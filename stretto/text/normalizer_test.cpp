@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/text/golden_support.h"
 #include "stretto/text/tokenizer_sections.h"
@@ -114,9 +115,8 @@ std::string section_error(const json& section) {
 }
 
 TEST(NormalizerSection, MissingAndUnavailableFieldsAreNamed) {
-  EXPECT_THAT(
-      section_error({{"type", "Nmt"}}),
-      HasSubstr("normalizer.type: \"Nmt\" is not available; available are BertNormalizer, Lowercase"));
+  EXPECT_THAT(section_error({{"type", "Nmt"}}),
+              has_all("normalizer.type: \"Nmt\"", "available are BertNormalizer, Lowercase"));
   EXPECT_THAT(section_error({{"type", "Sequence"}, {"normalizers", {{{"type", "NFC"}}, {{"type", "Nmt"}}}}}),
               HasSubstr("normalizer.normalizers[1].type: \"Nmt\" is not available"));
   EXPECT_THAT(section_error({{"type", "Strip"}, {"strip_left", true}}), HasSubstr("strip_right"));
@@ -124,9 +124,8 @@ TEST(NormalizerSection, MissingAndUnavailableFieldsAreNamed) {
   const auto replace = [](const json& pattern) {
     return section_error({{"type", "Replace"}, {"pattern", pattern}, {"content", " "}});
   };
-  EXPECT_THAT(
-      replace({{"Regex", "("}}),
-      HasSubstr("normalizer.pattern.Regex: \"(\" is not a regular expression: missing closing parenthesis"));
+  EXPECT_THAT(replace({{"Regex", "("}}), has_all("normalizer.pattern.Regex: \"(\"",
+                                                 "not a regular expression", "missing closing parenthesis"));
   EXPECT_THAT(replace({{"Regex", "x*"}}), HasSubstr("\"x*\" matches an empty text"));
   EXPECT_THAT(replace({{"Regex", "[a-z&&[^b]]"}}), HasSubstr("&& in a regular expression is not available"));
   EXPECT_THAT(replace({{"String", ""}}), HasSubstr("\"\" matches an empty text"));

@@ -8,6 +8,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/optim_config/schedule_registry.h"
 #include "stretto/settings/read.h"
 #include "stretto/settings/yaml.h"
@@ -211,34 +212,33 @@ TEST(Schedules, ShortRunsHaveRatesToo) {
 }
 
 TEST(Schedules, InvalidSettingsAreRefused) {
-  const auto refuses = [](const std::string& section, const std::string& message) {
+  const auto refuses = [](const std::string& section, const auto&... named) {
     EXPECT_THAT([&] { from_yaml(section)->start({.lr = 0.1}, 10); },
-                ThrowsMessage<ConfigError>(HasSubstr(message)))
+                ThrowsMessage<ConfigError>(has_all(named...)))
         << section;
   };
   refuses("{type: StepLR}", "StepLR: step_size: a value is required");
-  refuses("{type: StepLR, step_size: 3, T_max: 4}",
-          "scheduler.T_max does not apply with scheduler.type: StepLR, only with CosineAnnealingLR");
+  refuses("{type: StepLR, step_size: 3, T_max: 4}", "scheduler.T_max does not apply",
+          "scheduler.type: StepLR", "only with CosineAnnealingLR");
   refuses("{type: StepLr}", "\"StepLr\" is not one of");
   refuses("{type: StepLr}", "did you mean \"StepLR\"?");
-  refuses("{num_warmup_steps: 3, warmup_ratio: 0.1}",
-          "LinearWithWarmup: warmup_ratio: the warm-up is set twice");
-  refuses("{type: ConstantWithWarmup, num_training_steps: 3}",
-          "scheduler.num_training_steps does not apply with scheduler.type: ConstantWithWarmup");
+  refuses("{num_warmup_steps: 3, warmup_ratio: 0.1}", "LinearWithWarmup: warmup_ratio: ", "set twice");
+  refuses("{type: ConstantWithWarmup, num_training_steps: 3}", "scheduler.num_training_steps does not apply",
+          "scheduler.type: ConstantWithWarmup");
   refuses("{num_training_steps: 0}", "scheduler.num_training_steps: 0 is out of range");
   refuses("{type: CyclicLR, max_lr: 1, mode: triangulr}", "did you mean \"triangular\"?");
   refuses("{type: CyclicLR, max_lr: 1}", "CyclicLR: cycle_momentum needs an optimizer with momentum");
-  refuses("{type: OneCycleLR, max_lr: 1, cycle_momentum: false, total_steps: 9}",
-          "OneCycleLR: the run has 10 steps, but total_steps is 9");
-  refuses("{type: PolynomialDecayWithWarmup, lr_end: 0.1}",
-          "PolynomialDecayWithWarmup: lr_end is 0.1; it must be below the optimizer's lr, which is 0.1");
-  refuses("{type: AnnealOnPlateau, min_learning_rate: 0.2}",
-          "AnnealOnPlateau: min_learning_rate is 0.2, above the optimizer's lr, which is 0.1");
+  refuses("{type: OneCycleLR, max_lr: 1, cycle_momentum: false, total_steps: 9}", "OneCycleLR: ", "10 steps",
+          "total_steps is 9");
+  refuses("{type: PolynomialDecayWithWarmup, lr_end: 0.1}", "PolynomialDecayWithWarmup: lr_end is 0.1",
+          "below the optimizer's lr, which is 0.1");
+  refuses("{type: AnnealOnPlateau, min_learning_rate: 0.2}", "AnnealOnPlateau: min_learning_rate is 0.2",
+          "above the optimizer's lr, which is 0.1");
   refuses("{type: ReduceLROnPlateau, factor: 1}", "scheduler.factor: 1 is out of range");
   refuses("{type: ReduceLROnPlateau, anneal_factor: 0.5}", "only with AnnealOnPlateau");
   EXPECT_THAT(
       [] { step_lr({.step_size = 0}); },
-      ThrowsMessage<ConfigError>("StepLR: step_size: 0 is out of range; it must be from 1 to 1000000000"));
+      ThrowsMessage<ConfigError>(has_all("StepLR: step_size: 0 is out of range", "from 1 to 1000000000")));
 }
 
 // A user-defined schedule, which halves the rate whenever the metric has not improved. One registration makes

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "stretto/base/message_support.h"
 #include "stretto/programs/arguments/recipe_arguments.h"
 
 namespace stretto::arguments {
@@ -41,11 +42,12 @@ struct TrainCommand {
 };
 
 TEST(Parse, AnUnknownOptionIsNamedWithTheNearestOne) {
-  EXPECT_EQ(
+  EXPECT_THAT(
       TrainCommand().usage_error({"r.yaml", "--max-restart=3"}),
-      "stretto train: --max-restart is not an option; did you mean \"--max-restarts\"?; stretto train --help lists the options");
-  EXPECT_EQ(TrainCommand().usage_error({"r.yaml", "--zebra"}),
-            "stretto train: --zebra is not an option; stretto train --help lists the options");
+      has_all("stretto train: --max-restart ", "did you mean \"--max-restarts\"?", "stretto train --help"));
+  EXPECT_THAT(TrainCommand().usage_error({"r.yaml", "--zebra"}),
+              AllOf(has_all("stretto train: --zebra is not an option", "stretto train --help"),
+                    Not(HasSubstr("did you mean"))));
 }
 
 TEST(Parse, AnUnknownOptionIsReportedBeforeItsConsequences) {
@@ -65,8 +67,8 @@ TEST(Parse, AnEmptyStrategyIsRefused) {
 }
 
 TEST(Parse, OtherUsageErrorsNameTheVerb) {
-  EXPECT_EQ(TrainCommand().usage_error({}),
-            "stretto train: recipe is required; stretto train --help lists the options");
+  EXPECT_THAT(TrainCommand().usage_error({}),
+              has_all("stretto train: recipe is required", "stretto train --help"));
   EXPECT_THAT(TrainCommand().usage_error({"r.yaml", "-N", "0"}),
               HasSubstr("stretto train: -N, --nproc-per-node: \"0\" is not"));
   EXPECT_THAT(TrainCommand().usage_error({"r.yaml", "-N", "2", "-N", "3"}),
@@ -74,9 +76,8 @@ TEST(Parse, OtherUsageErrorsNameTheVerb) {
 }
 
 TEST(Parse, AMissingValueIsNamedWithItsOption) {
-  EXPECT_EQ(
-      TrainCommand().usage_error({"r.yaml", "-N"}),
-      "stretto train: -N, --nproc-per-node: its value N is missing; stretto train --help lists the options");
+  EXPECT_THAT(TrainCommand().usage_error({"r.yaml", "-N"}),
+              has_all("stretto train: -N, --nproc-per-node: ", "value N is missing", "stretto train --help"));
 }
 
 TEST(Parse, AnOptionIsNotTheValueOfAnother) {
@@ -89,9 +90,9 @@ TEST(Parse, AnOptionIsNotTheValueOfAnother) {
     return ::testing::internal::GetCapturedStderr();
   };
   EXPECT_THAT(said({"--set", "--tp", "2"}, false),
-              HasSubstr("--set: its value KEY=VALUE is missing, as --tp follows"));
+              has_all("--set: ", "KEY=VALUE is missing", "--tp follows"));
   EXPECT_THAT(said({"--set", "--train_file", "t.txt"}, true),
-              HasSubstr("--set: its value KEY=VALUE is missing, as --train_file follows"));
+              has_all("--set: ", "KEY=VALUE is missing", "--train_file follows"));
 }
 
 TEST(Parse, ArgumentsThatExcludeOneAnotherAreNamed) {
@@ -106,9 +107,9 @@ TEST(Parse, ArgumentsThatExcludeOneAnotherAreNamed) {
     return ::testing::internal::GetCapturedStderr();
   };
   EXPECT_THAT(said({"stretto", "strats", "zero2", "--ddp"}),
-              HasSubstr("strats: the name \"zero2\" and --ddp exclude one another; give one of them;"));
+              has_all("strats: ", "name \"zero2\" and --ddp exclude one another"));
   EXPECT_THAT(said({"stretto", "strats", "--ddp", "--json"}),
-              HasSubstr("--json and --ddp exclude one another; give one of them;"));
+              HasSubstr("--json and --ddp exclude one another"));
 }
 
 TEST(Parse, AnOptionThatHelpDoesNotListIsNamedToo) {

@@ -6,10 +6,14 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 
 namespace stretto::cli {
 namespace {
 
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
 using testing::ThrowsMessage;
 
 void require(const char* word) {
@@ -27,30 +31,29 @@ TEST(KnownVerb, VerbsAndOptionsAreAccepted) {
 TEST(KnownVerb, OthersAreNamedWithTheNearestVerb) {
   EXPECT_THAT([] { require("trian"); },
               ThrowsMessage<ConfigError>(
-                  "\"trian\" is not a verb of stretto (train, test); did you mean \"train\"?"));
+                  has_all("\"trian\"", "not a verb", "(train, test)", "did you mean \"train\"?")));
   EXPECT_THAT([] { require("zebra"); },
-              ThrowsMessage<ConfigError>("\"zebra\" is not a verb of stretto (train, test)"));
-  EXPECT_THAT([] { require(""); }, ThrowsMessage<ConfigError>("\"\" is not a verb of stretto (train, test)"));
+              ThrowsMessage<ConfigError>(AllOf(has_all("\"zebra\"", "not a verb", "(train, test)"),
+                                               Not(HasSubstr("did you mean")))));
+  EXPECT_THAT([] { require(""); },
+              ThrowsMessage<ConfigError>(has_all("\"\" ", "not a verb", "(train, test)")));
 }
 
 TEST(KnownVerb, CommandsOfAccmtAreTranslated) {
-  EXPECT_THAT(
-      [] { require("alaunch"); },
-      ThrowsMessage<ConfigError>(
-          "\"alaunch\" is a command of accmt; use stretto launch, with the setting evaluate.async=true of the program's recipe (docs/migrating.md)"));
+  EXPECT_THAT([] { require("alaunch"); },
+              ThrowsMessage<ConfigError>(has_all("\"alaunch\"", "command of accmt", "stretto launch",
+                                                 "evaluate.async=true", "docs/migrating.md")));
 }
 
 TEST(KnownVerb, OptionsFollowAVerb) {
-  EXPECT_THAT(
-      [] { require("--foo"); },
-      ThrowsMessage<ConfigError>(
-          "\"--foo\" is not an option of stretto itself (--help); other options follow a verb, one of train, test"));
+  EXPECT_THAT([] { require("--foo"); },
+              ThrowsMessage<ConfigError>(has_all("\"--foo\"", "not an option of stretto itself", "--help",
+                                                 "follow a verb", "train, test")));
 }
 
 TEST(KnownVerb, AMissingVerbIsReported) {
-  EXPECT_THAT(
-      [] { require(nullptr); },
-      ThrowsMessage<ConfigError>("a verb is missing, one of train, test; stretto --help describes them"));
+  EXPECT_THAT([] { require(nullptr); },
+              ThrowsMessage<ConfigError>(has_all("a verb is missing", "train, test", "stretto --help")));
 }
 
 }  // namespace
