@@ -8,6 +8,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/hash.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/replaced_folder.h"
 #include "stretto/base/temp_folder.h"
 
@@ -94,7 +95,7 @@ TEST_F(Folder, MissingAndTruncatedFilesAreNamed) {
 TEST_F(Folder, TheNameOfTheFolderMatchesTheStep) {
   add(1);
   std::filesystem::rename(checkpoint_path(temp_.path(), 1), checkpoint_path(temp_.path(), 7));
-  EXPECT_THAT(verify_error(7), HasSubstr("it is the manifest of step 1, but its folder is that of step 7"));
+  EXPECT_THAT(verify_error(7), has_all("manifest of step 1", "folder is that of step 7"));
   std::filesystem::rename(checkpoint_path(temp_.path(), 7), temp_.path() / "kept");
   EXPECT_NO_THROW(verify(temp_.path() / "kept"));
   std::filesystem::create_directory_symlink(checkpoint_path(temp_.path(), 9),

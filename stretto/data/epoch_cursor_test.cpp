@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 
 namespace stretto::data {
 namespace {
@@ -212,10 +213,9 @@ TEST(EpochCursor, RefusesOtherData) {
     return "no error";
   };
   EXPECT_EQ(message(Lengths(20)), "no error");
-  EXPECT_THAT(message(Lengths(21)),
-              HasSubstr("data.train holds 21 samples here and 20 in the run to resume"));
+  EXPECT_THAT(message(Lengths(21)), has_all("data.train holds 21 samples here", "20 in the run"));
   EXPECT_THAT(message(Lengths(20, false, "other texts")),
-              HasSubstr("the number of samples (20) is equal, but texts, tokens or labels differ"));
+              has_all("number of samples (20) is equal", "texts, tokens or labels differ"));
 }
 
 TEST(EpochCursor, RefusesImpossiblePositions) {
@@ -237,7 +237,7 @@ TEST(EpochCursor, RefusesImpossiblePositions) {
   using Json = nlohmann::json;
   EXPECT_EQ(message([](Json&) {}), "no error");
   EXPECT_THAT(message([](Json& place) { place["samples"] = INT64_MAX; }),
-              HasSubstr("place.samples is 9223372036854775807; expected a whole number from 0 to 19"));
+              has_all("place.samples is 9223372036854775807", "from 0 to 19"));
   EXPECT_THAT(message([](Json& place) { place["samples"] = UINT64_MAX; }), HasSubstr("place.samples is"));
   EXPECT_THAT(message([](Json& place) { place["samples"] = 20; }), HasSubstr("place.samples is 20"));
   EXPECT_THAT(message([](Json& place) { place["samples"] = -1; }), HasSubstr("place.samples is -1"));

@@ -7,6 +7,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 
 namespace stretto::data {
@@ -108,7 +109,8 @@ TEST(Reader, CsvQuotesMayHoldCommasLineEndsAndQuotes) {
 TEST(Reader, CsvErrors) {
   EXPECT_THAT(failure("a.csv", "text,label\nfine,1\n\"open,0\nnext,1\n"), HasSubstr("a.csv:3: the quote"));
   EXPECT_THAT(failure("a.csv", "text,label\n\"x\"y,0\n"), HasSubstr("a.csv:2: text after a closing quote"));
-  EXPECT_EQ(failure("a.csv", "text,label\na,b,0\n"), "a.csv:2: 3 columns; the header has 2 (text, label)");
+  EXPECT_THAT(failure("a.csv", "text,label\na,b,0\n"),
+              has_all("a.csv:2: 3 columns", "header has 2 (text, label)"));
 }
 
 TEST(Reader, JsonLinesWithHubNames) {
@@ -131,7 +133,7 @@ TEST(Reader, JsonLinesErrors) {
   EXPECT_THAT(failure("a.jsonl", "{\"text\": \"a\"}\n{\"text\": }\n"),
               HasSubstr("a.jsonl:2:10: not valid JSON"));
   EXPECT_THAT(failure("a.jsonl", "[{\"text\": \"a\"}]"),
-              HasSubstr("a.jsonl:1: a JSON array; JSON Lines hold one object per line"));
+              has_all("a.jsonl:1: a JSON array", "one object per line"));
   EXPECT_EQ(failure("a.jsonl", "{\"text\": \"a\"}\n3\n"),
             "a.jsonl:2: found a JSON number; expected an object");
   EXPECT_THAT(failure("a.jsonl", "{\"text\": \"a\"}\n{\"txt\": \"b\"}\n"),
@@ -154,15 +156,15 @@ TEST(Reader, MissingAndEmptyFiles) {
   EXPECT_EQ(failure("a.csv", "\n\r\n"), "a.csv: the file is empty");
   EXPECT_EQ(failure("a.tsv", "sentence\tlabel\n"), "a.tsv: no rows follow the header");
   EXPECT_EQ(failure("a.jsonl", "\n"), "a.jsonl: the file is empty");
-  EXPECT_EQ(
-      failure("a.xlsx", "x"),
-      "a.xlsx: files ending in \".xlsx\" are not supported; supported are .tsv, .txt, .csv, .jsonl and .json (JSON Lines)");
+  EXPECT_THAT(failure("a.xlsx", "x"),
+              has_all("a.xlsx: ", "\".xlsx\"", "not supported", ".tsv, .txt, .csv, .jsonl and .json"));
 }
 
 TEST(Reader, MalformedRowIsNamed) {
-  EXPECT_EQ(failure("a.tsv", "sentence\tlabel\ngood\t1\nbad\n"),
-            "a.tsv:3: 1 column; the header has 2 (sentence, label)");
-  EXPECT_EQ(failure("a.tsv", "good\t1\nbad\tx\t0\n"), "a.tsv:2: 3 columns; the first row has 2 (1, 2)");
+  EXPECT_THAT(failure("a.tsv", "sentence\tlabel\ngood\t1\nbad\n"),
+              has_all("a.tsv:3: 1 column;", "header has 2 (sentence, label)"));
+  EXPECT_THAT(failure("a.tsv", "good\t1\nbad\tx\t0\n"),
+              has_all("a.tsv:2: 3 columns", "first row has 2 (1, 2)"));
 }
 
 TEST(Reader, UnknownColumns) {
@@ -217,14 +219,11 @@ TEST(Reader, NumbersAreOrderedByValue) {
 TEST(Reader, LabelErrors) {
   EXPECT_THAT(failure("a.tsv", "a\t0\nb\t-3\n"), HasSubstr("a.tsv:2: label -3 is out of range"));
   EXPECT_THAT(failure("a.tsv", "a\t0\nb\t0.5\n"), HasSubstr("a.tsv:2: label 0.5 is not a class"));
-  EXPECT_THAT(failure("a.tsv", "a\t0\nb\t\n"),
-              HasSubstr("a.tsv:2: the row has no label (empty or -1), but line 1 has"));
-  EXPECT_THAT(
-      failure("a.tsv", "phrase\tverdict\na\t0\nb\t1\n"),
-      HasSubstr(
-          "a.tsv:2: label \"0\" and, on line 1, label \"verdict\": labels are all numbers or all words"));
+  EXPECT_THAT(failure("a.tsv", "a\t0\nb\t\n"), has_all("a.tsv:2: the row has no label", "line 1 has \"0\""));
+  EXPECT_THAT(failure("a.tsv", "phrase\tverdict\na\t0\nb\t1\n"),
+              has_all("a.tsv:2: label \"0\"", "line 1, label \"verdict\"", "all numbers or all words"));
   EXPECT_THAT(failure("a.tsv", "phrase\tverdict\na\tno\nb\tyes\nc\tno\nd\tyes\n"),
-              HasSubstr("a.tsv:1: no other row has the label \"verdict\"; if this line is a header"));
+              has_all("a.tsv:1: no other row has the label \"verdict\"", "is a header"));
 }
 
 // Typical header lines. None of them is a sample, and none of their words a class.
@@ -250,20 +249,18 @@ TEST(Reader, HeadersAreRecognisedInAnyCase) {
 
 // The first line is a header with unknown names.
 TEST(Reader, AFirstLineUnlikeTheOthersIsRefused) {
-  EXPECT_THAT(
-      failure("a.csv", "phrase,verdict\na,no\nb,yes\nc,no\nd,maybe\n"),
-      HasSubstr(
-          "a.csv:1: no other row has the label \"verdict\"; if this line is a header, name its columns"));
+  EXPECT_THAT(failure("a.csv", "phrase,verdict\na,no\nb,yes\nc,no\nd,maybe\n"),
+              has_all("a.csv:1: no other row has the label \"verdict\"", "is a header", "name its columns"));
   EXPECT_THAT(failure("a.csv", "phrase,verdict\na,no\nb,yes\n"),
               HasSubstr("a.csv:1: no other row has the label"));
   const LabelSet model({"no", "yes"});
   EXPECT_THAT(failure("a.csv", "phrase,verdict\na,no\n", {.labels = &model}),
-              HasSubstr("is not one of no, yes; if this line is a header, name its columns"));
+              has_all("not one of no, yes", "is a header", "name its columns"));
 }
 
 TEST(Reader, OtherSeparatorsAreNamed) {
   EXPECT_THAT(failure("a.csv", "Text;Label\ngood;1\n"),
-              HasSubstr("a.csv:1: one column (Text;Label), which semicolons divide into 2"));
+              has_all("a.csv:1: one column (Text;Label)", "semicolons divide into 2"));
   EXPECT_THAT(failure("a.csv", "good film;1\n", {.require_labels = true}),
               HasSubstr("which semicolons divide"));
   EXPECT_THAT(failure("a.tsv", "sentence,label\ngood,1\n"),
@@ -297,7 +294,7 @@ TEST(Reader, EndlessLinesAreRefused) {
 TEST(Reader, MinusOneThroughoutMeansNoLabels) {
   EXPECT_FALSE(read("a.jsonl", "{\"text\":\"a\",\"label\":-1}\n{\"text\":\"b\",\"label\":-1}\n").has_labels);
   EXPECT_THAT(failure("a.jsonl", "{\"text\":\"a\",\"label\":-1}\n", {.require_labels = true}),
-              HasSubstr("a.jsonl:1: no row has a label: the column \"label\" is empty or -1 throughout"));
+              has_all("a.jsonl:1: no row has a label", "\"label\"", "empty or -1 throughout"));
 }
 
 TEST(Reader, TrainingNeedsTwoClasses) {
@@ -310,9 +307,8 @@ TEST(Reader, TrainingNeedsTwoClasses) {
     }
     return std::string("no error");
   };
-  EXPECT_THAT(
-      message(read("a.tsv", "a\t1\nb\t1\n")),
-      HasSubstr("a.tsv: all 2 rows have the label \"1\"; a classifier needs rows of at least two classes"));
+  EXPECT_THAT(message(read("a.tsv", "a\t1\nb\t1\n")),
+              has_all("a.tsv: all 2 rows have the label \"1\"", "two classes"));
   EXPECT_THAT(message(read("a.txt", "a\nb\n")), HasSubstr("the rows have no labels"));
 }
 

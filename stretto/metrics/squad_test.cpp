@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/metrics/correlation.h"
 #include "stretto/metrics/glue.h"
 
@@ -65,7 +66,7 @@ TEST(Squad, Refusals) {
   set.questions[0].entry = "data[0]", set.questions[1].entry = "data[1]";
   set.questions[1].id = "1";
   EXPECT_THAT(message(set, {}, nullptr),
-              HasSubstr("d.json: data[1]: the id \"1\" occurs a second time, after data[0]"));
+              has_all("d.json: data[1]: the id \"1\"", "second time, after data[0]"));
   set.questions[1].answers = set.questions[0].answers;
   EXPECT_THROW(squad_v1(set, {{"1", "cat"}}), DataError);
 }

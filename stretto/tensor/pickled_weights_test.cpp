@@ -5,6 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/tensor/hf_folder.h"
 
@@ -82,7 +83,7 @@ TEST(PickledWeights, TruncatedFilesAreRefused) {
 
 TEST(PickledWeights, CodeIsRefused) {
   EXPECT_THAT(pickled_error(golden_folder / "pickled/code/pytorch_model.bin"),
-              HasSubstr("it refers to \"posix.system\", which could run code and is refused"));
+              has_all("\"posix.system\"", "could run code"));
   EXPECT_FALSE(std::filesystem::exists("executed"));
 }
 

@@ -5,6 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/tensor/hf_folder.h"
 
@@ -56,16 +57,15 @@ TEST(Safetensors, BadFilesAreNamed) {
               HasSubstr("header claims 18446744073709551615 bytes, the file has 8"));
   EXPECT_THAT(error_of(file_with_header("[]", 0)), HasSubstr("not a JSON object"));
   EXPECT_THAT(error_of(file_with_header(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 4)),
-              HasSubstr("tensor w lies at bytes 0 to 8, but the file holds 4"));
+              has_all("tensor w lies at bytes 0 to 8", "the file holds 4"));
   EXPECT_THAT(error_of(file_with_header(R"({"w":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8)),
-              HasSubstr("tensor w has shape [3] of F32, which does not match its 8 bytes"));
+              has_all("tensor w has shape [3] of F32", "not match its 8 bytes"));
   EXPECT_THAT(error_of(file_with_header(R"({"w":{"dtype":"F32","shape":[-1],"data_offsets":[0,8]}})", 8)),
               HasSubstr("tensor w: -1 is not a size or an offset"));
   // Torch cannot compute the strides of such an empty tensor.
-  EXPECT_THAT(
-      error_of(file_with_header(
-          R"({"w":{"dtype":"U8","shape":[0,9223372036854775807,3],"data_offsets":[8,8]}})", 8)),
-      HasSubstr("tensor w has shape [0, 9223372036854775807, 3] of U8, which does not match its 0 bytes"));
+  EXPECT_THAT(error_of(file_with_header(
+                  R"({"w":{"dtype":"U8","shape":[0,9223372036854775807,3],"data_offsets":[8,8]}})", 8)),
+              has_all("tensor w has shape [0, 9223372036854775807, 3] of U8", "not match its 0 bytes"));
   for (const char* offset : {"1e300", "8.0", "-8", "18446744073709551608", "\"8\""}) {
     const std::string header =
         fmt::format(R"({{"w":{{"dtype":"F32","shape":[2],"data_offsets":[0,{}]}}}})", offset);

@@ -117,13 +117,12 @@ TEST_F(Tokenize, ListsOfIdsAreTakenAsTheyAre) {
     }
     return "";
   };
-  EXPECT_THAT(
-      refusal(R"({"input_ids": [1, 450]})"),
-      has_all("row.jsonl:2: position 1 of \"input_ids\" is 450; expected ids of the tokenizer, 0 to 449"));
+  EXPECT_THAT(refusal(R"({"input_ids": [1, 450]})"),
+              has_all("row.jsonl:2: position 1 of \"input_ids\" is 450", "0 to 449"));
   EXPECT_THAT(refusal(R"({"input_ids": [1, -1]})"), has_all("position 1", "is -1"));
   EXPECT_THAT(refusal(R"({"input_ids": [1, 2.5]})"), has_all("position 1", "is 2.5"));
   EXPECT_THAT(refusal(R"({"input_ids": [1, 2], "labels": [-100, 2]})"),
-              has_all("row.jsonl:2: position 0 of \"labels\" is -100, but 1 in \"input_ids\""));
+              has_all("row.jsonl:2: position 0 of \"labels\" is -100", "1 in \"input_ids\""));
   EXPECT_THAT(refusal(R"({"input_ids": [1, 2], "attention_mask": [1]})"),
               has_all("\"attention_mask\" is no list of 2 numbers"));
   EXPECT_THAT(refusal(R"({"input_ids": ["a"]})"), has_all("is a list; expected a text, or a list of ids"));

@@ -12,6 +12,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/file_faults.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/weights/weight_files.h"
 #include "stretto/weights/weight_source.h"
@@ -151,14 +152,13 @@ TEST_F(ConvertPickled, FailedConversionsLeaveNoFiles) {
     EXPECT_FALSE(std::filesystem::exists(path("refused.partial")));
     return message;
   };
-  EXPECT_THAT(refusal(folder_with("code")),
-              HasSubstr("\"posix.system\", which could run code and is refused"));
+  EXPECT_THAT(refusal(folder_with("code")), has_all("\"posix.system\"", "could run code"));
   const auto folder = folder_with("whole");
   const auto file = folder / "pytorch_model.bin";
   const std::string whole = read_file(file);
   for (const size_t size : {whole.size() - 1, whole.size() / 2, size_t{5}}) {
     write_file_atomic(file, whole.substr(0, size));
-    EXPECT_THAT(refusal(folder), HasSubstr("the file was cut short or is damaged; copy it again"));
+    EXPECT_THAT(refusal(folder), has_all("cut short or is damaged", "copy it again"));
   }
   write_file_atomic(file, whole);
   std::filesystem::remove(folder / "config.json");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 
 namespace stretto::weights {
 namespace {
@@ -58,12 +59,10 @@ TEST(Pickle, ReadsTheTensorsOfAStateDict) {
 }
 
 TEST(Pickle, ReferencesToCodeAreRefused) {
-  EXPECT_THAT(
-      error_of("\x80\x02"
-               "cos\nsystem\n(" +
-               text_of("true") + "tR."),
-      HasSubstr(
-          "model.bin: data.pkl, byte 2: it refers to \"os.system\", which could run code and is refused"));
+  EXPECT_THAT(error_of("\x80\x02"
+                       "cos\nsystem\n(" +
+                       text_of("true") + "tR."),
+              has_all("model.bin: data.pkl, byte 2: ", "\"os.system\"", "could run code"));
   EXPECT_THAT(error_of("\x80\x04" + text_of("builtins") + text_of("eval") + "\x93" + text_of("1") + "\x85R."),
               HasSubstr("\"builtins.eval\""));
   EXPECT_THAT(error_of("ctorch\nFloatStorage\n)R."),
@@ -87,7 +86,7 @@ TEST(Pickle, TensorsLieWithinTheirStorage) {
   const auto error = [](const std::string& tensor) { return error_of(state_dict(text_of("a") + tensor)); };
   EXPECT_EQ(error(tensor_of(two_by_three, strides_of_rows, 6)), "no error");
   EXPECT_THAT(error(tensor_of(two_by_three, strides_of_rows, 6, 1)),
-              HasSubstr("a tensor of 6 elements from element 1 on does not lie within its storage of 6"));
+              has_all("6 elements from element 1 on", "not lie within its storage of 6"));
   EXPECT_THAT(error(tensor_of(two_by_three, "K\4K\1\x86", 6)), HasSubstr("does not lie within"));
   // A tensor expanded from one element to many.
   EXPECT_THAT(error(tensor_of("J\xff\xff\xff\x7fJ\xff\xff\xff\x7f\x86", "K\0K\0\x86"s, 6)),

@@ -5,6 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 
 namespace stretto::weights {
 namespace {
@@ -61,12 +62,12 @@ TEST(ZipRecords, ArchivesOfOtherWritersAreRead) {
 }
 
 TEST(ZipRecords, DamageIsFound) {
-  const std::string damaged = "a.bin: the file was cut short or is damaged; copy it again",
-                    whole = SmallZip().text();
+  const auto damaged = has_all("a.bin: ", "cut short or is damaged");
+  const std::string whole = SmallZip().text();
   for (size_t size = 0; size < whole.size(); ++size)
-    EXPECT_EQ(zip_error(whole.substr(0, size)), damaged) << size;
-  EXPECT_EQ(zip_error(SmallZip{.offset = 1}.text()), damaged);
-  EXPECT_EQ(zip_error(SmallZip{.offset = 1 << 30}.text()), damaged);
+    EXPECT_THAT(zip_error(whole.substr(0, size)), damaged) << size;
+  EXPECT_THAT(zip_error(SmallZip{.offset = 1}.text()), damaged);
+  EXPECT_THAT(zip_error(SmallZip{.offset = 1 << 30}.text()), damaged);
   EXPECT_THAT(zip_error(SmallZip{.method = 8}.text()), HasSubstr("the record \"a\" is compressed"));
   EXPECT_THAT(zip_error(SmallZip{.name = "top/\xff"}.text()), HasSubstr("is damaged"));
   std::string large = whole;
@@ -74,7 +75,7 @@ TEST(ZipRecords, DamageIsFound) {
   large.replace(entry + 20, 8, little_endian(1 << 20, 4) + little_endian(1 << 20, 4));
   EXPECT_THAT(zip_error(large), HasSubstr("claims 1048576 bytes, more than the file has"));
   large.replace(entry + 20, 8, std::string(8, '\xFF'));  // in 64-bit fields that do not exist
-  EXPECT_EQ(zip_error(large), damaged);
+  EXPECT_THAT(zip_error(large), damaged);
 }
 
 }  // namespace

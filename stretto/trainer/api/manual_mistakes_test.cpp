@@ -2,12 +2,12 @@
 
 #include <torch/optim/sgd.h>
 
+#include "stretto/base/message_support.h"
 #include "stretto/trainer/api/manual_fixture.h"
 
 namespace stretto::trainer {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 struct StepsNothing : GanTask {
@@ -117,34 +117,29 @@ TEST_F(ManualTest, SettingsWithoutEffectAreNamed) {
   ::testing::internal::CaptureStderr();
   fit<GanTask>();
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-              HasSubstr("optimizer.lr (r.yaml:3:7) has no effect: the optimizers and schedules of this run"));
+              has_all("optimizer.lr (r.yaml:3:7) has no effect", "optimizers and schedules of this run"));
 }
 
 TEST_F(ManualTest, MistakesAreNamed) {
-  const auto expect = [&](auto task, const char* message) {
-    EXPECT_THAT([&] { fit<decltype(task)>(); }, ThrowsMessage<Error>(HasSubstr(message)));
+  const auto expect = [&](auto task, const auto&... named) {
+    EXPECT_THAT([&] { fit<decltype(task)>(); }, ThrowsMessage<Error>(has_all(named...)));
   };
   expect(StepsNothing(), "training_step stepped no optimizer");
   expect(StepsWithoutGradients(), "step(\"generator\"): there are no gradients");
-  expect(StepsUnknown(),
-         "step(\"genrator\"): there is no optimizer of this name; did you mean \"generator\"?");
+  expect(StepsUnknown(), "step(\"genrator\"): ", "no optimizer of this name", "did you mean \"generator\"?");
   expect(StepsAfterTrainingStep(), "backward(): training_step has ended");
-  expect(SharesAGraph(), "step 1: step(\"generator\"): an earlier backward used a part of this loss's graph");
-  expect(WithoutPlan(),
-         "automatic_optimization() is false, so OptimizerPlan::several must name the optimizers");
-  expect(
-      MissesParameters(),
-      "no optimizer has the parameter discriminator.weight, which matches none of \"generator.*\" of \"generator\"; "
-      "use a pattern like \"discriminator.*\"");
+  expect(SharesAGraph(), "step 1: step(\"generator\"): ", "earlier backward", "this loss's graph");
+  expect(WithoutPlan(), "automatic_optimization() is false", "OptimizerPlan::several");
+  expect(MissesParameters(), "no optimizer", "discriminator.weight", "\"generator.*\" of \"generator\"",
+         "\"discriminator.*\"");
   expect(Diverges(), "step 1: step(\"generator\"): the loss is not finite");
-  expect(
-      CallsBackwardOfATensor(),
-      "training_step of step 1: the gradient of generator.bias was computed outside of stretto's backward");
+  expect(CallsBackwardOfATensor(), "training_step of step 1: ", "generator.bias",
+         "outside of stretto's backward");
   expect(DropsGradients<false>(),
-         "step 1: step(\"generator\"): the gradient of generator.weight was replaced or dropped");
-  expect(DropsGradients<true>(), "step 1: training_step: the gradient of generator.weight was replaced");
-  expect(ReplacesAParameter(), "step 1: backward(): parameter discriminator.weight was replaced after setup");
-  expect(AssignsAGenerator(), "is not a parameter of the model, but not on generator.weight, which is one");
+         "step 1: step(\"generator\"): ", "generator.weight was replaced or dropped");
+  expect(DropsGradients<true>(), "step 1: training_step: ", "generator.weight was replaced");
+  expect(ReplacesAParameter(), "step 1: backward(): ", "discriminator.weight was replaced after setup");
+  expect(AssignsAGenerator(), "not a parameter of the model", "not on generator.weight");
   expect(AutomaticAsksForManual(), "there are no optimizers to step here");
 }
 
@@ -153,9 +148,9 @@ TEST_F(ManualTest, MistakesAreNamed) {
 TEST_F(ManualTest, ALossFromBeforeAStepIsRefusedUnderEveryStrategy) {
   for (const char* strategy : {"ddp", "zero1", "zero2", "fsdp"}) {
     recipe_.training.strategy = strategy;
-    EXPECT_THAT([&] { fit<StepsBetweenForwardAndBackward>(2); },
-                ThrowsMessage<ConfigError>(HasSubstr(
-                    "step 1: step(\"generator\"): a tensor with which this loss was computed has changed")))
+    EXPECT_THAT(
+        [&] { fit<StepsBetweenForwardAndBackward>(2); },
+        ThrowsMessage<ConfigError>(has_all("step 1: step(\"generator\"): ", "a tensor", "has changed")))
         << strategy;
   }
 }
@@ -176,22 +171,20 @@ struct StepsInOrderOfRanks : GanTask {
 
 TEST_F(ManualTest, RanksThatStepDifferentOptimizersAreRefused) {
   EXPECT_THAT([&] { fit<StepsInOrderOfRanks>(2); },
-              ThrowsMessage<ConfigError>(HasSubstr(
-                  "step 1: step(\"generator\") on rank 0, but step(\"discriminator\") on rank 1; all")));
+              ThrowsMessage<ConfigError>(
+                  has_all("step 1: step(\"generator\") on rank 0", "step(\"discriminator\") on rank 1")));
 }
 
 TEST_F(ManualTest, TheRankWhoseLossIsNotFiniteIsNamed) {
   EXPECT_THAT([&] { fit<DivergesOnOneRank>(3); },
               ThrowsMessage<Error>(
-                  HasSubstr("step 1: step(\"generator\"): the loss is not finite on rank 1, first")));
+                  has_all("step 1: step(\"generator\"): the loss is not finite", "on rank 1, first")));
 }
 
 TEST_F(ManualTest, SettingsThatDoNotApplyAreRefusedAtTheStart) {
-  const auto expect = [&](const char* message) {
-    EXPECT_THAT([&] { fit<GanTask>(); }, ThrowsMessage<Error>(HasSubstr(message)));
-  };
   recipe_.training.on_nonfinite = "skip";
-  expect("training.on_nonfinite: skip cannot be combined with manual optimization");
+  EXPECT_THAT([&] { fit<GanTask>(); },
+              ThrowsMessage<Error>(has_all("training.on_nonfinite: skip ", "manual optimization")));
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 #include <cmath>
 
+#include "stretto/base/message_support.h"
 #include "stretto/trainer/api/manual_fixture.h"
 
 // What the ranks of a step of manual optimization compare, and how they are named.
 namespace stretto::trainer {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 // Rank 1 calls backward once more.
@@ -23,17 +23,17 @@ struct CallsBackwardAgain : GanTask {
 TEST_F(ManualTest, RanksThatCallBackwardUnequallyOftenAreNamed) {
   for (const char* strategy : {"ddp", "zero1"}) {
     recipe_.training.strategy = strategy;
-    EXPECT_THAT([&] { fit<CallsBackwardAgain>(3); },
-                ThrowsMessage<ConfigError>(HasSubstr(
-                    "step 1: step(\"generator\"): backward was called 2 times on ranks 0, 2, but 3 times on "
-                    "rank 1 since the last step; all ranks must call it equally often")))
+    EXPECT_THAT(
+        [&] { fit<CallsBackwardAgain>(3); },
+        ThrowsMessage<ConfigError>(has_all("step 1: step(\"generator\"): backward ", "2 times on ranks 0, 2",
+                                           "3 times on rank 1", "equally often")))
         << strategy;
   }
   recipe_.training.strategy = "ddp";
   recipe_.training.grad_accumulation_steps = 2;
   const auto refuses = [&] {
     EXPECT_THAT([&] { fit<CallsBackwardAgain>(2); },
-                ThrowsMessage<ConfigError>(HasSubstr("4 times on rank 0, but 6 times on rank 1 since")));
+                ThrowsMessage<ConfigError>(has_all("4 times on rank 0", "6 times on rank 1")));
   };
   refuses();
   recipe_.training.batch_size = 1;
@@ -64,11 +64,9 @@ struct GradientDivergesOnOneRank : GanTask {
 
 TEST_F(ManualTest, TheRanksWhoseGradientIsNotFiniteAreNamed) {
   const auto refuses = [&](const std::string& which) {
-    EXPECT_THAT(
-        [&] { fit<GradientDivergesOnOneRank>(2); },
-        ThrowsMessage<Error>(HasSubstr(
-            "step 1: step(\"generator\"): the gradient is not finite on rank 1, first in the gradient "
-            "of generator.weight; lower")))
+    EXPECT_THAT([&] { fit<GradientDivergesOnOneRank>(2); },
+                ThrowsMessage<Error>(has_all("step 1: step(\"generator\"): the gradient is not finite",
+                                             "on rank 1, first", "of generator.weight")))
         << which;
   };
   for (const auto& [strategy, backend] : strategies_and_backends) {
@@ -96,7 +94,7 @@ struct SumOverflows : GanTask {
 TEST_F(ManualTest, AGradientThatOverflowsInTheSumIsNotThatOfARank) {
   EXPECT_THAT(
       [&] { fit<SumOverflows>(2); },
-      ThrowsMessage<Error>(HasSubstr("the gradient is not finite in the sum over all ranks only, first")));
+      ThrowsMessage<Error>(has_all("gradient is not finite", "in the sum over all ranks only, first")));
 }
 
 }  // namespace

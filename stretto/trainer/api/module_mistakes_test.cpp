@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/optim/optimizers.h"
 #include "stretto/trainer/api/module_fixture.h"
 
@@ -29,12 +30,11 @@ struct Wrong : Regression {
 };
 
 TEST_F(ModuleTest, LossesThatDoNotRequireGradAreRefused) {
-  const auto message = [&](auto module, const char* text) {
-    EXPECT_THAT([&] { fit<decltype(module)>(2); }, ThrowsMessage<Error>(HasSubstr(text)));
+  const auto message = [&](auto module, const auto&... named) {
+    EXPECT_THAT([&] { fit<decltype(module)>(2); }, ThrowsMessage<Error>(has_all(named...)));
   };
   message(Wrong<0>(), "training_step returned a loss that does not require grad");
-  message(Wrong<1>(),
-          "training_step returned [3] Double as the loss; expected the sum over the batch, a single element");
+  message(Wrong<1>(), "training_step returned [3] Double", "sum over the batch", "a single element");
   message(Wrong<2>(), "training_step returned no tensor as the loss");
   message(Wrong<3>(), "step 1: the losses of the global batch count 0 samples");
   message(Wrong<4>(), "training_step returned -1 as the loss's count");
@@ -86,9 +86,8 @@ TEST_F(ModuleTest, LayersThatNothingTrainsAreRefused) {
   for (const char* strategy : {"ddp", "fsdp"}) {
     recipe_.training.strategy = strategy;
     EXPECT_THAT([&] { fit<AssignsALayer>(2); },
-                ThrowsMessage<ConfigError>(
-                    HasSubstr("the loss depends on a tensor, [1, 2] Double, that requires grad and is not a "
-                              "parameter of the model, but not on head.weight, which is one; register it")));
+                ThrowsMessage<ConfigError>(has_all("a tensor, [1, 2] Double", "not a parameter of the model",
+                                                   "not on head.weight", "register it")));
     EXPECT_NO_THROW(fit<ReadsInputGradients>(2));
     std::filesystem::remove_all(recipe_.output);
   }
@@ -118,14 +117,14 @@ struct WrongPlan : Regression {
 };
 
 TEST_F(ModuleTest, ModulesThatCannotBeTrainedAreRefused) {
-  const auto message = [&](auto fitting, const char* text) {
-    EXPECT_THAT(fitting, ThrowsMessage<ConfigError>(HasSubstr(text)));
+  const auto message = [&](auto fitting, const auto&... named) {
+    EXPECT_THAT(fitting, ThrowsMessage<ConfigError>(has_all(named...)));
   };
-  message([&] { fit<Modelless>(1); }, "the module has no model: register it in the constructor");
+  message([&] { fit<Modelless>(1); }, "module has no model", "in the constructor");
   message([&] { fit<TwoModels>(1); }, "model() was called twice");
   message([&] { fit<WrongPlan<0>>(1); }, "no trainable parameter matches \"third.*\"");
   message([&] { fit<WrongPlan<0>>(1); }, "named first.weight, first.bias, second.weight, second.bias");
-  message([&] { fit<WrongPlan<1>>(1); }, "matches \"first.*\", or all matches belong to an earlier group");
+  message([&] { fit<WrongPlan<1>>(1); }, "\"first.*\"", "belong to an earlier group");
   message([&] { fit<WrongPlan<2>>(1); }, "the lr_factor of \"*\" is -1");
   message([&] { fit<WrongPlan<3>>(1); }, "all of them are frozen");
   message([&] { fit<WrongPlan<4>>(1); }, "a plan without an optimizer");

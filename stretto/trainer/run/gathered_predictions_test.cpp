@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/comm/rank_threads.h"
 
 namespace stretto::trainer {
@@ -41,8 +42,8 @@ TEST(GatheredPredictions, OfOtherFormAreRefused) {
       [&] {
         gathered.add(std::vector<int64_t>{1}, {Tensor(), {"text"}});
       },
-      ThrowsMessage<ShapeError>("a step returned rows of 1 values and no bytes for one batch, no rows and "
-                                "bytes for another; expected the same for every batch"));
+      ThrowsMessage<ShapeError>(has_all("rows of 1 values and no bytes for one batch",
+                                        "no rows and bytes for another", "the same for every batch")));
   EXPECT_THAT(
       [&] {
         gathered.add(std::vector<int64_t>{1}, at::zeros({1, 2}, at::kDouble));

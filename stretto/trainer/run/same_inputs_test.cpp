@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/comm/rank_threads.h"
 
 namespace stretto::trainer {
@@ -34,12 +35,15 @@ TEST(SameInputs, EachDifferenceIsNamedWithValuesRanksAndPlaces) {
   const Inputs first = {{"epochs", "3"}, {"optimizer.lr", "0.001", "a.yaml:3:7"}};
   const Inputs second = {
       {"epochs", "3"}, {"optimizer.lr", "0.002", "b.yaml:3:7"}, {"seed", "1", "b.yaml:9:1"}};
-  const std::string message =
-      "the inputs of the ranks differ:"
-      "\n  optimizer.lr: 0.001 on ranks 0, 1 and 3 (a.yaml:3:7), 0.002 on rank 2 (b.yaml:3:7)"
-      "\n  seed: not given on ranks 0, 1 and 3, 1 on rank 2 (b.yaml:9:1)"
-      "\nUse the same recipe and the same files on every rank; a ${VARIABLE} in a recipe must have the same value on all ranks";
-  EXPECT_EQ(compare({first, first, second, first}), (std::vector<std::string>(4, message)));
+  const auto messages = compare({first, first, second, first});
+  EXPECT_EQ(messages, std::vector<std::string>(4, messages[0]));
+  EXPECT_THAT(
+      messages[0],
+      has_all("the inputs of the ranks differ:",
+              "\n  optimizer.lr: 0.001 on ranks 0, 1 and 3 (a.yaml:3:7), 0.002 on rank 2 (b.yaml:3:7)\n",
+              "\n  seed: not given on ranks 0, 1 and 3, 1 on rank 2 (b.yaml:9:1)\n", "same recipe",
+              "same files", "${VARIABLE}"));
+  EXPECT_THAT(messages[0], ::testing::Not(::testing::HasSubstr("epochs")));
 }
 
 TEST(SameInputs, ManyDifferencesAreCounted) {

@@ -5,6 +5,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/trainer/run/loop_fixture.h"
 
 namespace stretto::trainer {
@@ -257,16 +258,14 @@ TEST_F(TestingTest, MistakesAreNamed) {
     Trainer trainer(recipe_, mesh, at::kCPU);
     EXPECT_THAT(
         [&] { trainer.test(module, samples); },
-        ThrowsMessage<ConfigError>(HasSubstr("run/model: there is no such folder; train the module first")));
+        ThrowsMessage<ConfigError>(has_all("run/model: ", "no such folder", "train the module first")));
     EXPECT_THAT([&] { trainer.predict(module, samples, {.load = false}); },
                 ThrowsMessage<ConfigError>(HasSubstr("predict_step is not overridden")));
     struct Short : Writing {
       Predictions predict_step(const Batch&, StepContext&) override { return {Tensor(), {"one"}}; }
     } fewer;
-    EXPECT_THAT(
-        [&] { trainer.predict(fewer, samples, {.load = false}); },
-        ThrowsMessage<ShapeError>("predict_step returned bytes of 1 sample; expected 5, one per sample "
-                                  "of the batch"));
+    EXPECT_THAT([&] { trainer.predict(fewer, samples, {.load = false}); },
+                ThrowsMessage<ShapeError>(has_all("predict_step returned bytes of 1 sample", "expected 5")));
     struct Silent : Line {
       Predictions predict_step(const Batch&, StepContext&) override { return {}; }
     } silent;
