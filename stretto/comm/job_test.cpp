@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 
 namespace stretto::comm {
 namespace {
@@ -31,9 +32,8 @@ TEST(Device, CudaNeedsAGpuForEachRank) {
     chosen("cuda", 1, 0);
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "training.device: cuda: 1 GPU for 2 ranks of this host, and each rank needs its own; start at most 1 (-N 1), or use cpu");
+    EXPECT_THAT(error.what(),
+                has_all("training.device: cuda: ", "1 GPU for 2 ranks", "at most 1 (-N 1)", "use cpu"));
   }
   EXPECT_THROW(chosen("cuda", 0), ConfigError);
 }
@@ -44,7 +44,7 @@ TEST(Backend, AutoFollowsTheDeviceAndOthersNeedTheCpu) {
   EXPECT_EQ(choose_backend("gloo", "backend", at::kCPU, "device"), "gloo");
   EXPECT_THAT(
       [] { choose_backend("gloo", "backend", at::kCUDA, "device"); },
-      ::testing::ThrowsMessage<ConfigError>("backend: gloo does not work on GPUs; use auto, or device: cpu"));
+      ::testing::ThrowsMessage<ConfigError>(has_all("backend: gloo ", "GPUs", "use auto, or device: cpu")));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/comm/contributions_fixture.h"
 #include "stretto/comm/rank_threads.h"
 
@@ -131,10 +132,8 @@ TEST(SharedMemory, UnsupportedReductionsAreRefused) {
       group.all_reduce(at::ones({5}, at::kBool)).wait();
       FAIL();
     } catch (const DistributedError& error) {
-      EXPECT_THAT(
-          error.what(),
-          HasSubstr(
-              "all_reduce [5] bool #0 of group world could not start: there is no reduction of Bool tensors"));
+      EXPECT_THAT(error.what(),
+                  has_all("all_reduce [5] bool #0 of group world", "could not start", "Bool tensors"));
     }
     Tensor flags = at::full({5}, group.rank() == 1, at::kBool);
     group.broadcast(flags, 1).wait();
@@ -205,8 +204,7 @@ TEST(SharedMemory, AMessageOfAnotherSizeIsRefused) {
       group.recv(at::ones({5}), 0).wait();
       FAIL();
     } catch (const DistributedError& error) {
-      EXPECT_THAT(error.what(),
-                  HasSubstr("rank 0 sent 16 bytes of Float, but this rank receives 20 bytes of Float"));
+      EXPECT_THAT(error.what(), has_all("rank 0 sent 16 bytes of Float", "receives 20 bytes of Float"));
     }
   });
 }
@@ -225,7 +223,7 @@ TEST(SharedMemory, DifferentCallsAreNamed) {
   for (const std::string& text : messages) {
     EXPECT_THAT(text, HasSubstr("all_reduce of 8 float32"));
     EXPECT_THAT(text, HasSubstr("all_gather of 4 float32"));
-    EXPECT_THAT(text, HasSubstr("all ranks must make the same calls in the same order"));
+    EXPECT_THAT(text, HasSubstr("the same calls in the same order"));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/cluster/socket.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/comm/store_handle.h"
@@ -135,7 +136,7 @@ TEST(SocketMessages, SendToARankThatLeavesFails) {
     group.barrier();
     if (group.rank() == 1) return;
     EXPECT_THAT(error_of([&] { group.send(bytes(16 * mib, 1), 1).wait(); }),
-                HasSubstr("send [16777216] uint8 #0 of group world failed: rank 1 closed the connection"));
+                has_all("send [16777216] uint8 #0 of group world failed", "rank 1 closed the connection"));
   });
 }
 
@@ -220,26 +221,24 @@ std::string receive_from(const std::function<void(RawRank&)>& forge) {
 
 TEST(ForgedMessages, MoreThanMayBeSentAheadIsRefused) {
   for (const uint64_t bytes : {SendWindow::limit + 1, uint64_t{1} << 40, ~uint64_t{0}}) {
-    EXPECT_THAT(
-        receive_from([&](RawRank& rank) { rank.send(message_of(9, bytes)); }),
-        HasSubstr(fmt::format("rank 1 sent a message that cannot be received: it has {} bytes and was not "
-                              "asked for, nor were others of 0 bytes; at most 4194304 may wait",
-                              bytes)));
+    EXPECT_THAT(receive_from([&](RawRank& rank) { rank.send(message_of(9, bytes)); }),
+                has_all("rank 1 sent a message that cannot be received",
+                        fmt::format("it has {} bytes and was not asked for", bytes), "others of 0 bytes",
+                        "at most 4194304"));
   }
   std::string flood;
   const Frame empty = message_of(9, 0);
   for (int i = 0; i < 10'000; ++i) flood.append(reinterpret_cast<const char*>(&empty), sizeof empty);
   EXPECT_THAT(receive_from([&](RawRank& rank) { rank.send(flood); }),
-              HasSubstr("it has 0 bytes and was not asked for, nor were others of 4194304 bytes"));
+              has_all("it has 0 bytes and was not asked for", "others of 4194304 bytes"));
 }
 
 TEST(ForgedMessages, UnknownKindIsRefused) {
   for (const int kind : {0, 3, -1}) {
-    EXPECT_THAT(
-        receive_from([&](RawRank& rank) {
-          rank.send({static_cast<Frame::Kind>(kind), 0, 6, 0, 16});
-        }),
-        HasSubstr(fmt::format("a message that cannot be received: it has kind {} and size 16", kind)));
+    EXPECT_THAT(receive_from([&](RawRank& rank) {
+                  rank.send({static_cast<Frame::Kind>(kind), 0, 6, 0, 16});
+                }),
+                has_all("cannot be received", fmt::format("kind {} and size 16", kind)));
   }
 }
 
@@ -248,8 +247,7 @@ TEST(ForgedMessages, AnnouncementsOfImpossibleNumbersAreRefused) {
     EXPECT_THAT(receive_from([&](RawRank& rank) {
                   rank.send({Frame::Kind::asked, 0, 0, 0, receives});
                 }),
-                HasSubstr(fmt::format(
-                    "it has kind 2 and size {}; all ranks must run the same version of stretto", receives)));
+                has_all(fmt::format("kind 2 and size {};", receives), "the same version of stretto"));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/cluster/socket.h"
 #include "stretto/comm/peer_sockets.h"
 #include "stretto/comm/rank_threads.h"
@@ -173,12 +174,11 @@ TEST(Tcp, CallsThatDifferAreNamed) {
     group.barrier();
     group.rank() == 0 ? group.all_reduce(tensor).wait() : group.all_gather(all, tensor).wait();
   });
-  EXPECT_THAT(
-      errors,
-      Each(AnyOf(HasSubstr("rank 1 called all_gather of 4 float32 as its collective #1, rank 0 called "
-                           "all_reduce of 4 float32 (sum) as #1: all ranks must make the same calls"),
-                 HasSubstr("rank 0 called all_reduce of 4 float32"), HasSubstr("closed the connection"))));
-  EXPECT_THAT(errors[0] + errors[1], HasSubstr("all ranks must make the same calls in the same order"));
+  EXPECT_THAT(errors, Each(AnyOf(has_all("rank 1 called all_gather of 4 float32 as its collective #1",
+                                         "rank 0 called all_reduce of 4 float32 (sum) as #1"),
+                                 HasSubstr("rank 0 called all_reduce of 4 float32"),
+                                 HasSubstr("closed the connection"))));
+  EXPECT_THAT(errors[0] + errors[1], HasSubstr("the same calls in the same order"));
 }
 
 TEST(Tcp, AfterAFailureEveryCallFails) {

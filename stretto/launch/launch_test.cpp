@@ -142,8 +142,8 @@ TEST_F(Launch, DeathBySignalIsNamedAndTheOthersAreStopped) {
 
 TEST_F(Launch, ABusErrorIsExplained) {
   EXPECT_EQ(launch(shell("kill -BUS $$", 1)), 128 + SIGBUS);
-  EXPECT_THAT(text("err"), HasSubstr("was killed by SIGBUS (Bus error); a mapped file was truncated, or the "
-                                     "disk or memory behind it is full"));
+  EXPECT_THAT(text("err"),
+              has_all("was killed by SIGBUS (Bus error)", "mapped file was truncated", "disk or memory"));
 }
 
 TEST_F(Launch, RanksThatIgnoreSigtermAreKilledAfterTheGrace) {

@@ -5,6 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/process.h"
 #include "stretto/base/temp_folder.h"
 
@@ -56,7 +57,7 @@ TEST(HostList, AHostThatIsListedAgainHasMoreRanks) {
 TEST(HostList, MistakesAreNamed) {
   EXPECT_THAT(list_refusal([] { parse_hosts("a,,b"); }), HasSubstr("--hosts: \"a,,b\": a name is missing"));
   EXPECT_THAT(list_refusal([] { parse_hosts("a:0"); }),
-              HasSubstr("--hosts: \"a:0\": the number of ranks must be in 1 .. 4096"));
+              has_all("--hosts: \"a:0\": ", "number of ranks", "1 .. 4096"));
   EXPECT_THAT(list_refusal([] { parse_hosts("a:x"); }), HasSubstr("\"a:x\": the number of ranks"));
   EXPECT_THAT(list_refusal([] { parse_hosts("a b"); }),
               HasSubstr("\"a b\" is not the name or address of a host"));
@@ -75,15 +76,11 @@ TEST_F(Hostfile, TakesTheFormsOfOtherLaunchers) {
 }
 
 TEST_F(Hostfile, MistakesHaveALine) {
-  EXPECT_THAT(
-      refused("node-a slots=4\nnode-b slot=4\n"),
-      HasSubstr(
-          "hosts.txt:2: \"slot=4\" is not known; expected a host and optionally its number of ranks, as in "
-          "node-b slots=4"));
+  EXPECT_THAT(refused("node-a slots=4\nnode-b slot=4\n"),
+              has_all("hosts.txt:2: \"slot=4\"", "not known", "as in node-b slots=4"));
   EXPECT_THAT(refused("node-a slots=four\n"),
-              HasSubstr("hosts.txt:1: \"slots=four\": the number of ranks must be in"));
-  EXPECT_THAT(refused("node-a:2 slots=2\n"),
-              HasSubstr("hosts.txt:1: the number of ranks of node-a is given twice"));
+              has_all("hosts.txt:1: \"slots=four\": ", "number of ranks", "1 .. 4096"));
+  EXPECT_THAT(refused("node-a:2 slots=2\n"), has_all("hosts.txt:1: ", "node-a", "given twice"));
   EXPECT_THAT(refused("\n\nnode-a, node-b\n"), HasSubstr("hosts.txt:3: \"node-a,\" is not the name"));
   EXPECT_THAT(refused("# nothing\n"), HasSubstr("hosts.txt: the file names no host"));
 }
