@@ -1,3 +1,4 @@
+#include "stretto/base/message_support.h"
 #include "stretto/compat/foreign_support.h"
 #include "stretto/config/topology_request.h"
 #include "stretto/optim_config/optimizers.h"
@@ -41,11 +42,10 @@ TEST_F(Foreign, ATrainBatchSizeIsTheProductOfTheOthers) {
   };
   const char* whole =
       R"({"train_batch_size": 10, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 1})";
-  EXPECT_EQ(refused(whole, 3),
-            (folder_.path() / "ds.json").string() +
-                ":1:22: train_batch_size: 10 is not train_micro_batch_size_per_gpu (4) x "
-                "gradient_accumulation_steps (1) x ranks (3) = 12; set it to 12, or change another key or "
-                "the number of ranks");
+  EXPECT_THAT(refused(whole, 3),
+              has_all((folder_.path() / "ds.json").string() + ":1:22: train_batch_size: 10 ",
+                      "train_micro_batch_size_per_gpu (4) x gradient_accumulation_steps (1) x ranks (3) = 12",
+                      "set it to 12"));
   EXPECT_THAT(
       refused(R"({"train_batch_size": 16, "train_micro_batch_size_per_gpu": 5})", 3),
       has_all("per_gpu (5) x gradient_accumulation_steps (1, computed) x ranks (3) = 15; set it to 15"));

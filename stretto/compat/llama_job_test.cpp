@@ -80,11 +80,10 @@ TEST_F(LlamaJobs, The70bScriptIsRead) {
   EXPECT_EQ(whole.groups(), 32);
   EXPECT_EQ(whole.global_batch(), 1024);
   EXPECT_THAT([&] { job.arranged(2048, 32, 32, 1); },
-              ::testing::ThrowsMessage<ConfigError>(
-                  HasSubstr("2048 groups of ranks cannot share the 1024 sequences")));
-  EXPECT_THAT([&] { job.arranged(3, 32, 32, 2); },
-              ::testing::ThrowsMessage<ConfigError>(
-                  HasSubstr("96 ranks on 3 hosts cannot be divided into groups of 64 (tp 32 x pp 2)")));
+              ::testing::ThrowsMessage<ConfigError>(has_all("2048 groups of ranks", "1024 sequences")));
+  EXPECT_THAT(
+      [&] { job.arranged(3, 32, 32, 2); },
+      ::testing::ThrowsMessage<ConfigError>(has_all("96 ranks on 3 hosts", "groups of 64 (tp 32 x pp 2)")));
 }
 
 // Bash rounds quotients: the job trains on fewer sequences than it names, or on none.
@@ -134,10 +133,10 @@ TEST_F(LlamaJobs, MistakesAreNamedWithTheirLine) {
               has_all("job.sh:1: --tensor_parallel_size 3",
                       "a multiple of 3 ranks, but torchrun starts 8 on 1 host", "-N"));
   EXPECT_THAT(error("--seq_len $(cat length)"),
-              has_all("--seq_len: its value is not known (line 1: cat length is not run)", "NAME=VALUE"));
+              has_all("--seq_len: ", "(line 1: cat length is not run)", "NAME=VALUE"));
   EXPECT_EQ(error("--tb_dir $(cat length)"), "no error");
   EXPECT_THAT(error("", "--nproc_per_node $(nproc)"),
-              has_all("torchrun's --nproc_per_node: its value is not known (line 1: nproc is not run)"));
+              has_all("torchrun's --nproc_per_node: ", "(line 1: nproc is not run)"));
   EXPECT_THAT(error("", "--nproc_per_node gpu"),
               has_all("torchrun's --nproc_per_node gpu: expected a whole number"));
   EXPECT_THAT(error("--pipeline_parallel_size 2 --train_batch_size 7 --num_microbatches 2"),

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/kernels/dropout.h"
 #include "stretto/nn/layers.h"
 #include "stretto/nn/packed_fixture.h"
@@ -15,7 +16,6 @@ namespace stretto::nn {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 Tensor random(at::IntArrayRef sizes, bool trained = true) {
@@ -119,9 +119,9 @@ TEST(Embedding, ADestroyedObserverIsNotNotified) {
 
 TEST(Embedding, MismatchesAreRefused) {
   const Tensor table = random({9, 2}), ids = at::tensor({1, 2, 3}, at::kLong);
-  const auto message = [](const char* text) { return ThrowsMessage<Error>(HasSubstr(text)); };
+  const auto message = [](const auto&... named) { return ThrowsMessage<Error>(has_all(named...)); };
   EXPECT_THAT([&] { nn::embedding(at::tensor({9}, at::kLong), table); },
-              message("id 9 is out of range for a table of 9 rows"));
+              message("id 9 is out of range", "table of 9 rows"));
   EXPECT_THAT(
       [&] {
         nn::embedding(ids.view({3, 1}), table);
@@ -133,12 +133,12 @@ TEST(Embedding, MismatchesAreRefused) {
       [&] {
         embedding_sum({{ids, table}, {ids.slice(0, 1), table}});
       },
-      message("with the same T, H and dtype for all lookups of a sum"));
+      message("same T, H and dtype", "lookups of a sum"));
   EXPECT_THAT(
       [&] {
         embedding_sum({{ids, table}, {ids, random({9, 3})}});
       },
-      message("with the same T, H and dtype for all lookups of a sum"));
+      message("same T, H and dtype", "lookups of a sum"));
 }
 
 TEST(Dropout, InvalidProbabilitiesAreRefused) {
@@ -152,7 +152,7 @@ TEST(Dropout, InvalidProbabilitiesAreRefused) {
 
 TEST(CrossEntropy, WrongLabelsAreRefused) {
   const Tensor logits = random({2, 3});
-  const auto message = [](const char* text) { return ThrowsMessage<Error>(HasSubstr(text)); };
+  const auto message = [](const auto&... named) { return ThrowsMessage<Error>(has_all(named...)); };
   EXPECT_THAT(
       [&] {
         cross_entropy(logits, at::tensor({0, 3}, at::kLong));

@@ -6,6 +6,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
@@ -207,8 +208,8 @@ TEST_F(RunMatmulsTest, AResumedRunUsesTheSameLibraries) {
     libraries.resume(state);
     EXPECT_EQ(libraries.describe(), "aten (fp32, requested)");
   });
-  EXPECT_THAT(logged_, HasSubstr("forward matmuls were computed by onednn and are now computed by aten, "
-                                 "because requested requests it: losses may differ"));
+  EXPECT_THAT(logged_, has_all("forward matmuls ", "by onednn", "now computed by aten",
+                               "because requested requests it"));
 }
 
 TEST_F(RunMatmulsTest, LibrariesThatAResumedRunCannotUseAreLogged) {
@@ -222,9 +223,8 @@ TEST_F(RunMatmulsTest, LibrariesThatAResumedRunCannotUseAreLogged) {
     EXPECT_EQ(libraries.choice(), MatmulChoice());
   });
   EXPECT_THAT(logged_, HasSubstr("the checkpoint is of another processor, Another One, and this is "));
-  EXPECT_THAT(logged_,
-              HasSubstr("weight_gradient matmuls were computed by cublas and are now computed by aten, "
-                        "because this libtorch has no cublas here"));
+  EXPECT_THAT(logged_, has_all("weight_gradient matmuls ", "by cublas", "now computed by aten",
+                               "libtorch has no cublas"));
   logged_.clear();
   saved = state.scalars.at("products");
   saved["dtype"] = "bf16";
@@ -234,7 +234,7 @@ TEST_F(RunMatmulsTest, LibrariesThatAResumedRunCannotUseAreLogged) {
   logged_.clear();
   if (!has_onednn()) return;
   choose({.requested = Products::onednn}, [](MatmulLibraries& libraries) { libraries.resume(State()); });
-  EXPECT_THAT(logged_, HasSubstr("the checkpoint does not record which libraries computed its matmuls"));
+  EXPECT_THAT(logged_, has_all("checkpoint does not record", "computed its matmuls"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/serve/input_reader.h"
 
@@ -75,16 +76,15 @@ TEST(PipelineInput, TheFormsOfQuestionAnswering) {
 }
 
 TEST(PipelineInput, WrongInputsAreNamedWithTheirPlace) {
-  EXPECT_EQ(error_of(text, "3"), R"(f:1: found a number; expected "..." or {"text": "..."})");
+  EXPECT_THAT(error_of(text, "3"), has_all("f:1: found a number", R"("..." or {"text": "..."})"));
   EXPECT_THAT(error_of(text, R"(["a", ["b"]])"), HasSubstr("f:1: [1]: found a list inside a list; expected"));
   EXPECT_THAT(error_of(text, R"({"inputs": ["a", null]})"), HasSubstr("f:1: inputs[1]: found null"));
-  EXPECT_THAT(
-      error_of(text, R"({"inputs": "a", "parameters": {"top_k": 2}})"),
-      HasSubstr("f:1: \"parameters\" is next to \"inputs\", but settings are members of PipelineOptions"));
+  EXPECT_THAT(error_of(text, R"({"inputs": "a", "parameters": {"top_k": 2}})"),
+              has_all("f:1: \"parameters\"", "next to \"inputs\"", "PipelineOptions"));
   EXPECT_THAT(error_of(text, R"({"sentence": "a", "label": 1})"),
               HasSubstr("found an object with \"label\", \"sentence\"; expected"));
   EXPECT_THAT(error_of(text, R"({"texts": "a"})"),
-              HasSubstr("\"texts\" is not a key of an input; did you mean \"text\"?"));
+              has_all("\"texts\"", "not a key", "did you mean \"text\"?"));
   EXPECT_THAT(error_of(text_or_pair, R"({"text": "a", "text_pairs": "b"})"),
               HasSubstr("did you mean \"text_pair\"?"));
   EXPECT_THAT(error_of(text, R"({"text": 5})"), HasSubstr("f:1: \"text\" is 5; expected a string"));
@@ -132,10 +132,8 @@ TEST(InputReader, PlacesOfLines) {
                                          HasSubstr("expected one JSON value per line"))));
   EXPECT_THAT(places_of("\xff\xfe\x61", InputFormat::text),
               ElementsAre(HasSubstr("f: it is in UTF-16; expected UTF-8")));
-  EXPECT_THAT(
-      places_of("q\tc\nq\n\tc\nq\tc", InputFormat::text, question),
-      ElementsAre("f:1 q",
-                  HasSubstr("f:2: found one text; expected a question and its context, separated by a tab")));
+  EXPECT_THAT(places_of("q\tc\nq\n\tc\nq\tc", InputFormat::text, question),
+              ElementsAre("f:1 q", has_all("f:2: found one text", "a question and its context", "a tab")));
   EXPECT_THAT(places_of("q\t", InputFormat::text, question), ElementsAre(HasSubstr("f:1: an empty context")));
 }
 

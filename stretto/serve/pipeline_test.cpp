@@ -10,6 +10,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/json.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/tensor/safetensors.h"
@@ -284,14 +285,12 @@ TEST(Pipeline, LogitsThatAreNotFiniteAreRefused) {
 TEST(Pipeline, RefusesModelsWithoutAKnownHead) {
   ModelFolder model;
   model.config["architectures"] = {"BertModel"};
-  EXPECT_THAT(model.error(),
-              HasSubstr("config.json: architectures: \"BertModel\" is a model without a head; expected a "
-                        "fine-tuned one (...ForSequenceClassification, ...ForTokenClassification, "
-                        "...ForQuestionAnswering, ...ForCausalLM)"));
+  EXPECT_THAT(model.error(), has_all("config.json: architectures: \"BertModel\"", "without a head",
+                                     "(...ForSequenceClassification, ...ForTokenClassification, ",
+                                     "...ForQuestionAnswering, ...ForCausalLM)"));
   model.config["architectures"] = {"BertForSequenceClasification"};
-  EXPECT_THAT(model.error(),
-              HasSubstr("\"SequenceClasification\" is not a model head that stretto has; did you mean "
-                        "\"SequenceClassification\"?"));
+  EXPECT_THAT(model.error(), has_all("\"SequenceClasification\"", "not a model head",
+                                     "did you mean \"SequenceClassification\"?"));
   model.config["architectures"] = {"BertForSequenceClassification"};
   model.weights.erase("classifier.weight");
   EXPECT_THAT(model.error(), HasSubstr("the weights lack classifier.weight; fine-tune"));

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/kernels/each_target_support.h"
 
 namespace stretto::kernels {
@@ -195,8 +196,8 @@ TEST_F(MatmulInUse, DependOnTheOperandsDtype) {
 TEST_F(MatmulInUse, LibrariesThatAreNotUsableAreRefused) {
   const MatmulChoice mkl = {{MatmulLibrary::mkl, MatmulLibrary::mkl, MatmulLibrary::mkl}};
   EXPECT_THAT([&] { use_matmul(at::kFloat, mkl); },
-              ::testing::ThrowsMessage<ConfigError>(HasSubstr(
-                  "products: mkl does not support forward matmuls of Float on this machine; use aten")));
+              ::testing::ThrowsMessage<ConfigError>(
+                  has_all("products: mkl ", "forward matmuls of Float", "use aten")));
   EXPECT_EQ(matmul_in_use(at::kFloat), MatmulChoice());
   EXPECT_THROW(parse_library("blas"), ConfigError);
 }

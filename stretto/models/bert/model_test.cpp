@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/model_config/heads.h"
@@ -122,7 +123,7 @@ TEST(BertConfig, UnsupportedSettingsAreRefused) {
     return "no error";
   };
   EXPECT_THAT(error_of(R"({"model_type": "gpt2"})"),
-              HasSubstr("config.json: model_type: \"gpt2\" is not supported; only \"bert\" is"));
+              has_all("config.json: model_type: \"gpt2\"", "only \"bert\" is"));
   EXPECT_THAT(error_of(R"({"hidden_size": 30, "num_attention_heads": 4})"),
               HasSubstr("(30) must be a multiple"));
   EXPECT_THAT(error_of(R"({"hidden_size": "x"})"),
@@ -143,15 +144,14 @@ TEST(BertConfig, RefusesAbsurdSizes) {
     return "no error";
   };
   EXPECT_THAT(error_of(R"({"model_type": "bert", "num_hidden_layers": 1099511627776})"),
-              HasSubstr("num_hidden_layers: found 1099511627776; expected an integer from 0 to 10000"));
+              has_all("num_hidden_layers: found 1099511627776", "from 0 to 10000"));
   EXPECT_THAT(error_of(R"({"model_type": "bert", "num_labels": 1099511627776})"),
               HasSubstr("num_labels: found 1099511627776"));
   EXPECT_THAT(error_of(R"({"model_type": "bert", "vocab_size": 18446744073709551615})"),
               HasSubstr("vocab_size: found 18446744073709551615"));
-  EXPECT_THAT(
-      error_of(R"({"model_type": "bert", "vocab_size": 16777216, "hidden_size": 16777216,
+  EXPECT_THAT(error_of(R"({"model_type": "bert", "vocab_size": 16777216, "hidden_size": 16777216,
                            "num_attention_heads": 1})"),
-      HasSubstr("vocab_size 16777216 x hidden_size 16777216 gives a model of more than 2^40 parameters"));
+              has_all("vocab_size 16777216 x hidden_size 16777216", "more than 2^40 parameters"));
   EXPECT_THAT(error_of(R"({"model_type": "bert", "num_hidden_layers": 1000, "hidden_size": 30000})"),
               HasSubstr("num_hidden_layers 1000 x hidden_size 30000"));
 }
@@ -166,13 +166,14 @@ TEST(ModelRegistry, UnknownTypesAreRefusedWithTheKnownOnes) {
     }
     return "no error";
   };
-  EXPECT_EQ(
+  const char* known =
+      "bert, roberta, xlm-roberta, electra, distilbert, bart, gpt2, llama, mistral, qwen2, qwen3, "
+      "sequence-tagger";
+  EXPECT_THAT(
       error_of(R"({"model_type": "bertt"})"),
-      "m/config.json: model_type: \"bertt\" is not a model_type that stretto has; did you mean \"bert\"? (known: bert, roberta, xlm-roberta, electra, distilbert, bart, gpt2, llama, mistral, qwen2, qwen3, sequence-tagger)");
-  EXPECT_EQ(
-      error_of("{}"),
-      "m/config.json: model_type is missing; expected one of: bert, roberta, xlm-roberta, electra, distilbert, bart, gpt2, llama, mistral, qwen2, qwen3, sequence-tagger");
-  EXPECT_EQ(error_of("[]"), "m/config.json: expected a JSON object, found array");
+      has_all("m/config.json: model_type: \"bertt\"", "not a model_type", "did you mean \"bert\"?", known));
+  EXPECT_THAT(error_of("{}"), has_all("m/config.json: ", "model_type is missing", known));
+  EXPECT_THAT(error_of("[]"), has_all("m/config.json: ", "a JSON object", "found array"));
 }
 
 TEST(ModelConfigJson, FilesBeyondAnyConfigurationAreNotParsed) {

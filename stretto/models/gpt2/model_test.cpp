@@ -1,3 +1,4 @@
+#include "stretto/base/message_support.h"
 #include "stretto/models/decoder_support.h"
 #include "stretto/nn/initial_values.h"
 
@@ -68,12 +69,12 @@ TEST(Gpt2, UnsupportedConfigurationsAreRefused) {
   EXPECT_EQ(refusal(nlohmann::json::object()), "");
   EXPECT_THAT(refusal({{"add_cross_attention", true}}), HasSubstr("add_cross_attention: true"));
   EXPECT_THAT(refusal({{"activation_function", "mish"}}),
-              HasSubstr("activation_function: \"mish\" is not a value that stretto has (known: gelu, "));
+              has_all("activation_function: \"mish\"", "not a value", "(known: gelu, "));
   EXPECT_THAT(refusal({{"n_head", 5}}), HasSubstr("n_embd (16) must be a multiple of n_head (5)"));
   EXPECT_THAT(refusal({{"n_inner", 0}}), HasSubstr("n_inner: found 0"));
   EXPECT_THAT(refusal({{"quantization_config", {{"bits", 4}}}}), HasSubstr("quantization_config"));
   EXPECT_THAT(refusal({{"attn_logit_softcapping", 50.0}}),
-              HasSubstr("config.json: attn_logit_softcapping: a model of type gpt2 has no such key"));
+              has_all("config.json: attn_logit_softcapping: ", "type gpt2", "no such key"));
   for (const char* key : {"n_embd", "hidden_size", "tie_word_embeddings"})
     EXPECT_THAT(refusal({{key, nullptr}}), HasSubstr(fmt::format("config.json: {}: the value is null", key)));
   EXPECT_EQ(

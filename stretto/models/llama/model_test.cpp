@@ -1,3 +1,4 @@
+#include "stretto/base/message_support.h"
 #include "stretto/model_config/llama.h"
 #include "stretto/models/decoder_support.h"
 #include "stretto/nn/initial_values.h"
@@ -14,18 +15,17 @@ TEST(Llama, UnsupportedConfigurationsAreRefused) {
   const auto refusal = [](const nlohmann::json& change) { return refusal_of("llama/grouped", change); };
   EXPECT_EQ(refusal(nlohmann::json::object()), "");
   EXPECT_THAT(refusal({{"num_key_value_heads", 3}}),
-              HasSubstr("num_attention_heads (4) must be a multiple of num_key_value_heads (3)"));
+              has_all("num_attention_heads (4) must be a multiple", "num_key_value_heads (3)"));
   EXPECT_THAT(refusal({{"head_dim", nullptr}, {"hidden_size", 26}}),
-              HasSubstr("hidden_size (26) must be a multiple of num_attention_heads (4) without head_dim"));
+              has_all("hidden_size (26) must be a multiple", "num_attention_heads (4)", "head_dim"));
   EXPECT_THAT(refusal({{"hidden_act", "mish"}}),
-              HasSubstr("hidden_act: \"mish\" is not a value that stretto has (known: gelu, "));
+              has_all("hidden_act: \"mish\"", "not a value", "(known: gelu, "));
   EXPECT_THAT(refusal({{"quantization_config", {{"bits", 4}}}}), HasSubstr("quantization_config"));
   EXPECT_THAT(refusal({{"pad_token_id", 40}}), HasSubstr("pad_token_id: found 40"));
   EXPECT_THAT(refusal({{"head_dim", 7}}), HasSubstr("turn 7 columns of heads of 7"));
   EXPECT_THAT(refusal({{"final_logit_softcapping", 30.0}}),
-              HasSubstr("config.json: final_logit_softcapping: a model of type llama has no such key"));
-  EXPECT_THAT(refusal({{"use_qk_norm", true}}),
-              HasSubstr("use_qk_norm: a model of type llama has no such key"));
+              has_all("config.json: final_logit_softcapping: ", "type llama", "no such key"));
+  EXPECT_THAT(refusal({{"use_qk_norm", true}}), has_all("use_qk_norm: ", "type llama", "no such key"));
   EXPECT_THAT(refusal({{"hidden_siez", 26}}), HasSubstr("did you mean \"hidden_size\"?"));
   EXPECT_THAT(refusal({{"tie_word_embedings", false}}), HasSubstr("did you mean \"tie_word_embeddings\"?"));
   for (const nlohmann::json& harmless : {nlohmann::json{{"use_mrope", false}, {"rope_interleaved", false}},
@@ -35,10 +35,8 @@ TEST(Llama, UnsupportedConfigurationsAreRefused) {
                                          nlohmann::json{{"temperature", 0.7}, {"pretraining_tp", 2}}})
     EXPECT_EQ(refusal(harmless), "") << harmless;
   for (const char* key : {"hidden_size", "rope_theta", "mlp_bias"}) {
-    EXPECT_EQ(refusal({{key, nullptr}}),
-              fmt::format(
-                  "config.json: {}: the value is null; give one, or remove the key for transformers' default",
-                  key));
+    EXPECT_THAT(refusal({{key, nullptr}}),
+                has_all(fmt::format("config.json: {}: the value is null", key), "transformers' default"));
   }
   for (const char* key :
        {"num_key_value_heads", "rope_scaling", "sliding_window", "pad_token_id", "torch_dtype"})
