@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 
 // Tests `stretto convert` on the checkpoints of real runs.
 namespace stretto {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr const char* settings = "evaluate.every=never checkpoint.every=4 checkpoint.keep_last=0 ";
@@ -116,21 +116,19 @@ TEST_F(ConvertProgram, ARunResumesFromAConvertedCheckpoint) {
 TEST_F(ConvertProgram, WhatCannotBeConvertedIsRefused) {
   train("run");
   converts("run exported");
-  const auto refuses = [&](const std::string& arguments, const std::string& reason) {
+  const auto refuses = [&](const std::string& arguments, const auto&... named) {
     const ShellResult result = convert(arguments);
     EXPECT_NE(result.exit_code, 0) << arguments;
-    EXPECT_THAT(result.err, HasSubstr(reason)) << arguments;
+    EXPECT_THAT(result.err, has_all(named...)) << arguments;
   };
-  refuses("run exported", "exported exists already; expected the name of a new folder for the model");
+  refuses("run exported", "exported exists already", "name of a new folder");
   refuses("nowhere new", "there is no folder nowhere");
   refuses("run/logger_logs new", "run/logger_logs holds no checkpoints");
-  refuses("exported new",
-          "exported is a model folder: a new run starts from it with model.path, without conversion");
-  refuses("exported new --state run --like exported",
-          "--like: it applies to checkpoints, but exported is a model folder");
-  refuses("run new --state run", "--state: it applies to model folders, but run is a checkpoint");
-  refuses("run new --max-shard-size 5Gb",
-          "\"5Gb\" is not a size; expected a number with a unit, such as 5GB");
+  refuses("exported new", "exported is a model folder", "with model.path, without conversion");
+  refuses("exported new --state run --like exported", "--like: ", "applies to checkpoints",
+          "exported is a model folder");
+  refuses("run new --state run", "--state: ", "applies to model folders", "run is a checkpoint");
+  refuses("run new --max-shard-size 5Gb", "\"5Gb\" is not a size", "such as 5GB");
   workspace_.write("run/checkpoints/step-00000008/rank-00000.safetensors", "short");
   refuses("run new", "run/checkpoints/step-00000008/rank-00000.safetensors");
   EXPECT_FALSE(workspace_.has("new"));

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/strings.h"
 #include "stretto/base/temp_folder.h"
 
@@ -69,8 +70,7 @@ TEST(Doctor, OptionsOfAPlanThatDoNotApplyToJobScriptsAreRefused) {
   EXPECT_THAT(shell(plan + "--steps 3").err, HasSubstr("--steps is for recipes"));
   EXPECT_THAT(shell(plan + "--deepspeed ds.json").err, HasSubstr("files of other tools are for recipes"));
   EXPECT_THAT(shell(STRETTO_PROGRAM " plan " + example + " --gflops 50").err,
-              HasSubstr("it is a folder; expected a recipe (a YAML file) or a job script, such as " +
-                        example + "/pretrain.sh"));
+              has_all("it is a folder", "a recipe (a YAML file) or a job script", example + "/pretrain.sh"));
 }
 
 TEST(Doctor, APlanOfAJobScriptFitsATerminal) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/strings.h"
 
 // If a host of a job fails, the others stop and name it, and no process remains. This must not depend on
@@ -89,15 +90,14 @@ TEST_F(HostFailure, ALauncherThatIsKilledEndsTheOtherHost) {
   const auto results = run(":", running + "kill -9 $job");
   EXPECT_EQ(results[0].exit_code, 1) << results[0].err;
   EXPECT_THAT(results[0].err,
-              HasSubstr("error: host1 (node rank 1, ranks 2 to 3) is lost: its launcher has ended"));
+              has_all("error: host1 (node rank 1, ranks 2 to 3) is lost", "launcher has ended"));
 }
 
 TEST_F(HostFailure, TheFirstLauncherThatIsKilledEndsTheOtherHost) {
   const auto results = run(running + "kill -9 $job", ":");
   EXPECT_EQ(results[1].exit_code, 1) << results[1].err;
-  EXPECT_THAT(
-      results[1].err,
-      HasSubstr("error: host0 (node rank 0, ranks 0 to 1) is lost: its launcher has ended or is stopped"));
+  EXPECT_THAT(results[1].err, has_all("error: host0 (node rank 0, ranks 0 to 1) is lost",
+                                      "launcher has ended or is stopped"));
 }
 
 // The ranks of the host continue until their peers have ended; its launcher detects that when it is
@@ -151,7 +151,7 @@ TEST_F(HostFailure, AllHostsRestartTogether) {
   const auto results = run(":", ":", "--hang-timeout 1 --max-restarts 1", "skip");
   for (const HostResult& result : results) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_THAT(result.err, HasSubstr("restart 1 of 1 in 1 s, because rank 1 on host0 has made no progress"));
+    EXPECT_THAT(result.err, has_all("restart 1 of 1 in 1 s", "rank 1 on host0 has made no progress"));
   }
 }
 
@@ -182,11 +182,8 @@ TEST_F(HostFailure, APauseOfOneLauncherIsRefused) {
   const auto results = run(running + "kill -TSTP $job; await err.0 SIGTSTP; sleep 1.5; kill -TERM $job", ":",
                            "--host-timeout 1");
   for (const HostResult& result : results) EXPECT_EQ(result.exit_code, 143) << result.err;
-  EXPECT_THAT(
-      results[0].err,
-      HasSubstr(
-          "warning: SIGTSTP (Ctrl-Z) is ignored: the job runs on several hosts, and the others count this one "
-          "as lost after 1 s without a heartbeat; Ctrl-C ends the job and saves its state"));
+  EXPECT_THAT(results[0].err, has_all("warning: SIGTSTP (Ctrl-Z) is ignored", "several hosts",
+                                      "lost after 1 s without a heartbeat", "Ctrl-C ends the job"));
 }
 
 TEST_F(HostFailure, AUsageErrorExplainsOtherFailures) {

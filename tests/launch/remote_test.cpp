@@ -248,11 +248,10 @@ TEST_F(Remote, OneHostNeedsNoOther) {
 }
 
 TEST_F(Remote, EncryptionOfOneHostHasNoEffect) {
-  const char* warning = "--encrypt has no effect: the job has one host, whose ranks share memory";
   for (const char* hosts : {"", "--hosts localhost,localhost "}) {
     const ShellResult result = shell(fmt::format("{} launch --encrypt {}-- true", STRETTO_PROGRAM, hosts));
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_THAT(result.err, HasSubstr(warning)) << hosts;
+    EXPECT_THAT(result.err, has_all("--encrypt has no effect", "one host")) << hosts;
   }
 }
 
@@ -263,10 +262,9 @@ TEST_F(Remote, EncryptionWithoutASecretNamesWhatAsksForIt) {
                            variables, STRETTO_PROGRAM, options))
         .err;
   };
-  EXPECT_THAT(refusal("", "--encrypt"),
-              HasSubstr("error: --encrypt: its key is derived from the job's secret"));
+  EXPECT_THAT(refusal("", "--encrypt"), has_all("error: --encrypt: ", "the job's secret"));
   EXPECT_THAT(refusal("STRETTO_ENCRYPT=1", ""),
-              HasSubstr("error: environment: STRETTO_ENCRYPT: its key is derived from the job's secret"));
+              has_all("error: environment: STRETTO_ENCRYPT: ", "the job's secret"));
 }
 
 TEST_F(Remote, AStrayVariableIsNamed) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stretto/base/message_support.h"
 #include "stretto/serve/pipeline.h"
 
 // Tests each model family, from a config.json and its tokenizer to predictions.
@@ -112,8 +113,8 @@ TEST(TextOfLanguageModels, MistakesAreNamedBeforeAnythingIsTokenized) {
   const DecoderWorkspace workspace;
   workspace.write("empty.txt", "");
   workspace.write("binary.txt", std::string("the\0film\n", 9));
-  const auto expect = [&](const std::string& settings, const std::string& message) {
-    EXPECT_THAT(workspace.refusal_of("refused", 1, settings), ::testing::HasSubstr(message));
+  const auto expect = [&](const std::string& settings, const auto&... named) {
+    EXPECT_THAT(workspace.refusal_of("refused", 1, settings), has_all(named...));
     EXPECT_FALSE(workspace.has("cache")) << settings;
   };
   const std::string empty = workspace.path("empty.txt"), binary = workspace.path("binary.txt");
@@ -123,7 +124,7 @@ TEST(TextOfLanguageModels, MistakesAreNamedBeforeAnythingIsTokenized) {
   expect("checkpoint.monitor=los evaluate.every=1ep", "checkpoint.monitor: \"los\" is not a built-in metric");
   expect("checkpoint.save_models=[best_los] evaluate.every=1ep", "checkpoint.save_models: \"los\" is not");
   expect("scheduler.type=ReduceLROnPlateau scheduler.monitor=f1 evaluate.every=1ep",
-         "scheduler.monitor: evaluations of this task have no metric \"f1\"; they have loss, perplexity");
+         "scheduler.monitor: ", "no metric \"f1\"", "they have loss, perplexity");
 }
 
 }  // namespace

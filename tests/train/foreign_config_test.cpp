@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/compat/foreign_files_support.h"
 
 // Tests `stretto train` with the configurations of DeepSpeed and Accelerate: the run is the same as with the
@@ -148,9 +149,8 @@ TEST_F(ForeignConfigs, ErrorsNameTheFileTheLineAndTheKey) {
   const ShellResult strategy =
       train("refused", 2, "--strategy zero2 --deepspeed " + workspace_.path("ds.json"));
   EXPECT_EQ(strategy.exit_code, 2);
-  EXPECT_THAT(strategy.err,
-              HasSubstr("ds.json:2:34: zero_optimization.stage: it sets training.strategy: \"zero1\", but "
-                        "training.strategy (--strategy zero2) is \"zero2\"; remove one of them"));
+  EXPECT_THAT(strategy.err, has_all("ds.json:2:34: zero_optimization.stage: ", "training.strategy: \"zero1\"",
+                                    "training.strategy (--strategy zero2) is \"zero2\""));
   workspace_.write("accelerate.yaml", "distributed_type: MULTI_CPU\nmachine_rank: 1\n");
   const ShellResult host = train("refused", 0, "--accelerate " + workspace_.path("accelerate.yaml"));
   EXPECT_EQ(host.exit_code, 2);
@@ -299,15 +299,14 @@ TEST_F(ForeignCommands, SettingsSayWhatTheFilesDoNot) {
     ASSERT_EQ(result.exit_code, 0) << option << result.err;
     EXPECT_TRUE(workspace_.has(output + "/model/model.safetensors"));
     EXPECT_THAT(run("train " + settings + option + " --no-pin").err,
-                AllOf(HasSubstr("it has no key for the folder of the model"), HasSubstr("model.path=")));
+                AllOf(HasSubstr("no key for the folder of the model"), HasSubstr("model.path=")));
   }
   EXPECT_THAT(run("train data.train=data/sentiment-train").err,
               HasSubstr("stretto train: recipe is required"));
   write_parameters("    data_dir: '" + workspace_.path("data") + "'\n", "");
   EXPECT_THAT(
       run("train --params=parameters.yml").err,
-      HasSubstr("parameters.yml: data-params.data_dir is missing: the training samples; add it, or pass "
-                "data.train=..."));
+      has_all("parameters.yml: data-params.data_dir is missing", "training samples", "pass data.train=..."));
 }
 
 // What becomes of each configuration of accelerate's examples and tests: the key that is refused, or "" for

@@ -5,6 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 
 // A run that was stopped or moved is resumed as if it had never stopped, or reports why it cannot be.
 namespace stretto {
@@ -156,7 +157,7 @@ TEST_F(Resume, MatmulsUseTheLibrariesOfTheCheckpoint) {
   expect_same(state_of("rest", 6), state_of("whole", 6));
   EXPECT_THAT(workspace_.train("other", 1, resumed + " training.products=aten"),
               AllOf(HasSubstr("matmul     aten (fp32, training.products)"),
-                    HasSubstr("forward matmuls were computed by onednn and are now computed by aten")));
+                    has_all("forward matmuls ", "by onednn", "now computed by aten")));
 }
 
 class ResumeUnder : public Resume, public ::testing::WithParamInterface<std::tuple<std::string, int, int>> {};
@@ -249,7 +250,7 @@ class ResumeRefused : public Resume {
 
 TEST_F(ResumeRefused, OtherData) {
   workspace_.write("train.tsv", make_rows(60, 1));
-  expect_refusal("", HasSubstr("data.train holds 60 samples here and 64 in the run to resume"));
+  expect_refusal("", has_all("data.train holds 60 samples here", "64 in the run"));
 }
 
 TEST_F(ResumeRefused, OtherLabelsOfEqualData) {
@@ -257,7 +258,7 @@ TEST_F(ResumeRefused, OtherLabelsOfEqualData) {
   const size_t label = rows.find('\n', rows.find('\n') + 1) - 1;
   rows[label] = rows[label] == '0' ? '1' : '0';
   workspace_.write("train.tsv", rows);
-  expect_refusal("", HasSubstr("the number of samples (64) is equal, but texts, tokens or labels differ"));
+  expect_refusal("", has_all("number of samples (64) is equal", "texts, tokens or labels differ"));
 }
 
 TEST_F(ResumeRefused, OtherLabelsOfEqualValidationData) {
@@ -267,10 +268,9 @@ TEST_F(ResumeRefused, OtherLabelsOfEqualValidationData) {
   const size_t label = rows.find('\n', rows.find('\n') + 1) - 1;
   rows[label] = rows[label] == '0' ? '1' : '0';
   workspace_.write("dev.tsv", rows);
-  expect_refusal(
-      "evaluate.every=2",
-      HasSubstr("the validation data is not the data of the run to resume: the number of samples (23)"),
-      "evaluated");
+  expect_refusal("evaluate.every=2",
+                 has_all("the validation data is not the data of the run", "number of samples (23)"),
+                 "evaluated");
   EXPECT_THAT(workspace_.train("evaluated", 1, evaluated + "checkpoint.accept_changes=[data.validation]"),
               HasSubstr("compare scores of both"));
 }
@@ -287,7 +287,7 @@ TEST_F(ResumeRefused, AnotherVocabulary) {
   std::string words = workspace_.read("model/vocab.txt");
   words.replace(words.find("clumsy"), 6, "clumsz");
   workspace_.write("model/vocab.txt", words);
-  expect_refusal("", HasSubstr("data.train is not the data of the run to resume"));
+  expect_refusal("", HasSubstr("data.train is not the data of the run"));
 }
 
 TEST_F(ResumeRefused, ImpossibleManifests) {
