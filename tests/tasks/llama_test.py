@@ -172,7 +172,7 @@ def check_blocks(stretto):
     # The thread sanitizer ends processes that start threads after a fork, which Arrow can.
     if "TSAN_OPTIONS" in os.environ:
         return
-    require("its blocks have 8 tokens, but --seq_len is 48; pass --seq_len 8" in error, error)
+    require(all(part in error for part in ("blocks have 8 tokens", "--seq_len is 48", "pass --seq_len 8")), error)
     require(not (stretto.folder / "blocks").exists(), "a refused command leaves a folder")
     stretto.run(*TWO, *saved, "--seq_len", 8)
     log = (stretto.folder / "blocks/logger_logs/training_0.log").read_text()
