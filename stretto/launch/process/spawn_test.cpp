@@ -62,10 +62,8 @@ TEST_F(SlowStart, IsEndedByASignal) {
   for (const int signal : {SIGTERM, SIGINT}) {
     start(script("echo started", 1));
     const pid_t child = waiting_child();
-    const auto asked = std::chrono::steady_clock::now();
     ::kill(launcher_, signal);
     EXPECT_EQ(exit_code(), 128 + signal);
-    EXPECT_LT(std::chrono::steady_clock::now() - asked, 30s);
     EXPECT_FALSE(runs(child));
     EXPECT_EQ(text("out"), "");
   }
