@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# scripts/fuzz.sh FOLDER SECONDS [TARGET...]: runs the fuzz targets of a build one after another, so long
-# each, or those named (without fuzz_), and ends with a line that names those that have found something; their
-# inputs are in FOLDER. Exits with 1 if there are any.
+# scripts/fuzz.sh FOLDER SECONDS [TARGET...]: runs the fuzz targets of a build, so long each, or those named
+# (without fuzz_), JOBS at a time (default: one per core), and ends with a line that names those that have
+# found something; their inputs are in FOLDER. Exits with 1 if there are any.
 set -euo pipefail
 cd "$1"
 seconds=$2
@@ -20,12 +20,25 @@ for target in "${targets[@]}"; do
   }
 done
 
-found=()
-number=0
+# Runs a target and prints what it wrote in one piece.
+run_target() {
+  local status=0 output
+  output=$("./fuzz_$1" --seconds "$seconds" --seed "${FUZZ_SEED:-$RANDOM}" 2>&1) || status=$?
+  printf '%s\n' "$output"
+  return "$status"
+}
+
+jobs=${JOBS:-$(nproc)}
+started=()  # process IDs, in the order of the targets
+trap 'kill $(jobs -rp) 2>/dev/null || true' EXIT
 for target in "${targets[@]}"; do
-  echo "fuzz: $target, $((++number)) of ${#targets[@]}, $seconds s"
-  "./fuzz_$target" --seconds "$seconds" --seed "${FUZZ_SEED:-$RANDOM}" || found+=("$target")
+  while (($(jobs -rp | wc -l) >= jobs)); do wait -n || true; done
+  echo "fuzz: $target, $((${#started[@]} + 1)) of ${#targets[@]}, $seconds s"
+  run_target "$target" &
+  started+=($!)
 done
+found=()
+for i in "${!targets[@]}"; do wait "${started[i]}" || found+=("${targets[i]}"); done
 if [ ${#found[@]} -gt 0 ]; then
   echo "fuzz: found by ${#found[@]} of ${#targets[@]} targets: ${found[*]}"
   exit 1
