@@ -104,11 +104,11 @@ demo:  ## build the programs, fine-tune a small BERT on two ranks and print its 
 	@echo "demo: step 3 of 3, training on 2 ranks: about 1 minute"
 	@scripts/demo.sh
 
-bench:  ## compare stretto with its peers and print the table (hours; ONLY="start train"; QUICK=1: one round each, two hours)
+bench:  ## compare stretto with its peers and print the table (hours; ONLY="start train"; ROUNDS=1: one round each, two hours; QUICK=1: one round of the smallest cases)
 	@$(SETUP) bench
 	@cmake --preset release -DSTRETTO_BENCH=ON >/dev/null
 	@cmake --build build/release
-	@"$(DEPS)/peers/bin/python" bench/run.py $(if $(QUICK),--quick) $(ONLY)
+	@"$(DEPS)/peers/bin/python" bench/run.py $(if $(QUICK),--quick) $(if $(ROUNDS),--rounds $(ROUNDS)) $(ONLY)
 
 docs:  ## build/docs/html/: a searchable reference of the public headers, with the guides; fails on Doxygen's warnings
 	@$(SETUP) docs

@@ -192,8 +192,15 @@ def has_amx():
     return "amx_bf16" in pathlib.Path("/proc/cpuinfo").read_text()
 
 
+def fastest_precision():
+    return "bf16" if has_bf16() else "fp32"
+
+
 def precisions(work):
-    """Those to measure on this machine: without bf16 instructions, peers compute bf16 at a tenth of their speed, for no information."""
+    """Those to measure on this machine, or in this run: without bf16 instructions, peers compute bf16 at a tenth of their speed, for
+    no information."""
+    if chosen := os.environ.get("STRETTO_BENCH_PRECISIONS"):
+        return chosen.split()
     if has_bf16():
         return ["fp32", "bf16"]
     print_skipped(f"{work}, bf16", "this processor has no bf16 instructions")

@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the benchmarks one after the other and prints one table of all ratios at the end.
+"""Runs the benchmarks one after the other and prints one table of all ratios at the end."""
 
-Names as arguments run only these; --quick runs one round of each, without a spread.
-"""
-
+import argparse
 import json
 import os
 import pathlib
@@ -11,6 +9,8 @@ import platform
 import subprocess
 import sys
 import tempfile
+
+import measure
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 PROGRAMS = FOLDER.parent / "build/release/bench"
@@ -39,6 +39,17 @@ BENCHMARKS = {
 }
 BY_NAME = {"large"}  # run only if named: they take long and much memory
 
+# Folder of the benchmark -> what --quick adds.
+QUICK = {
+    "corpora": ["--megabytes", 10],
+    "language_models": ["--only", "steps", "--steps", 4],
+    "checkpoint": ["--repeats", 2, "--steps", 30],
+    "train": ["--only", "minilm-1-PRECISION", "minilm-2-PRECISION", "--steps", 20, "--seconds", 8],
+    "sharding": ["--only", "minilm-2-PRECISION", "--steps", 20, "--seconds", 8],
+    "parallel": ["--only", "llama", "--steps", 4],
+    "hosts": ["--steps", 20, "--seconds", 8],
+}
+
 
 def processor():
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
@@ -47,19 +58,30 @@ def processor():
     return platform.processor()
 
 
+def arguments_of(name, options):
+    arguments = [*BENCHMARKS[name], *(["--rounds", options.rounds] if options.rounds else [])]
+    if options.quick:
+        arguments += ["--rounds", 1, *QUICK.get(name, [])]
+    return [str(argument).replace("PRECISION", measure.fastest_precision()) for argument in arguments]
+
+
 def main():
-    names = [argument for argument in sys.argv[1:] if argument != "--quick"]
-    rounds = ["--rounds", "1"] if "--quick" in sys.argv else []
-    wanted = names or [name for name in BENCHMARKS if name not in BY_NAME]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(BENCHMARKS)}; default: all but {', '.join(BY_NAME)}")
+    parser.add_argument("--rounds", type=int, help="turns of each program; default: several, which give a spread")
+    parser.add_argument("--quick", action="store_true", help="one round of the smallest cases, in one precision")
+    options = parser.parse_args()
+    wanted = options.names or [name for name in BENCHMARKS if name not in BY_NAME]
     unknown = set(wanted) - set(BENCHMARKS)
     if unknown:
         sys.exit(f"no such benchmark: {', '.join(sorted(unknown))}; expected any of {', '.join(BENCHMARKS)}")
     print(f"{processor()}, {os.cpu_count()} cores; results are valid only on an otherwise idle machine")
     with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as results:
         environment = {**os.environ, "STRETTO_BENCH_RESULTS": results.name}
+        if options.quick:
+            environment["STRETTO_BENCH_PRECISIONS"] = measure.fastest_precision()
         failed = [name for name in wanted
-                  if subprocess.run([sys.executable, str(FOLDER / name / "run.py"), *map(str, BENCHMARKS[name]), *rounds],
-                                    env=environment).returncode != 0]
+                  if subprocess.run([sys.executable, str(FOLDER / name / "run.py"), *arguments_of(name, options)], env=environment).returncode != 0]
         rows = [json.loads(line) for line in results]
     print("\n| work | unit | stretto | peer | peer's | ratio | must | goal |\n|---|---|---|---|---|---|---|---|")
     for row in rows:

@@ -89,11 +89,10 @@ def main():
     options = parser.parse_args()
     options.encoder = measure.encoder(options.encoder)
     train = measure.load_script("train")
-    bf16 = "avx512_bf16" in pathlib.Path("/proc/cpuinfo").read_text()
     cases = [train.Case(f"{model}-{ranks}-{precision}", ranks, precision, 16 if model == "base" else 32, [],
                         shape="bert-base" if model == "base" else "")
              for model, ranks in [("minilm", 2), ("base", 2), ("base", 4)]
-             for precision in (["fp32", "bf16"] if bf16 else ["fp32"])]
+             for precision in measure.precisions("sharding")]
     with tempfile.TemporaryDirectory(prefix="sharding-bench-") as temporary:
         options.train = measure.training_file(pathlib.Path(temporary), options.encoder)
         for precision in ("fp32", "bf16") if options.plan else ():
