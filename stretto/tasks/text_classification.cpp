@@ -18,6 +18,7 @@
 #include "stretto/tasks/preparation.h"
 #include "stretto/tasks/sequence_classification.h"
 #include "stretto/trainer/folder/run_folder.h"
+#include "stretto/trainer/run/monitor.h"
 
 namespace stretto::tasks {
 
@@ -140,16 +141,15 @@ void TextClassification::require_monitored_metric(const std::vector<std::string>
   if (problem_ == ProblemType::regression || config_.glue_task) return;
   const auto uses = data::label_uses(validation);
   const auto texts = std::ssize(validation.rows);
-  for (const auto& [setting, monitor] : {std::pair("checkpoint.monitor", recipe_.checkpoint.monitor),
-                                         {"early_stopping.monitor", recipe_.early_stopping.monitor}}) {
-    if (monitor != "auroc" && monitor != "eval_auroc") continue;
+  for (const auto& [key, monitor] : trainer::monitored_settings(recipe_)) {
+    if (monitor.metric() != "auroc") continue;
     for (const std::string& label : labels) {
       const auto use = uses.find(label);
       const int64_t count = use == uses.end() ? 0 : use->second.count;
       if (count > 0 && count < texts) continue;
       throw ConfigError(
           "{}: auroc is not defined on {}: {} of its {} texts have the label {}; validate on texts with and without it, or monitor average_precision",
-          recipe_.origins.label(setting), validation.name, count, texts, label);
+          recipe_.origins.label(key), validation.name, count, texts, label);
     }
   }
 }

@@ -248,6 +248,8 @@ TEST(RunFolder, ARefusalLeavesEveryByteOfAnEarlierRun) {
   EXPECT_TRUE(log.starts_with(before.at("run/logger_logs/training_0.log")));
   EXPECT_THAT(log.substr(before.at("run/logger_logs/training_0.log").size()),
               AllOf(HasSubstr("======== start of rank 0"), HasSubstr("compute fp64"), HasSubstr("step 4/4")));
+  EXPECT_FALSE(workspace.has("run/flight_record.json"));
+  EXPECT_EQ(workspace.read("run/previous-1/flight_record.json"), "of an earlier failure");
 }
 
 TEST(RunFolder, ARunThatIsRefusedChangesNothing) {

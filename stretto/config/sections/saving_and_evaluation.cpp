@@ -109,11 +109,13 @@ void TrackConfig::fields(settings::Fields& field) {
       "folder in which csv and tensorboard write, in a folder named run_name, instead of the output folder; or the URL of an MLflow server, instead of MLFLOW_TRACKING_URI");
   field("experiment", experiment,
         "experiment of an MLflow server; unset: MLFLOW_EXPERIMENT_NAME, or Default");
-  field("run_name", run_name, "name of the run on an MLflow server; unset: that of the output folder");
+  field(
+      "run_name", run_name,
+      "name of the run on an MLflow server, and of its folder in logging_dir; unset: that of the output folder");
   field("tags", tags, "tags of the run on an MLflow server, each KEY=VALUE");
   histograms.declare(
       field, "histograms",
-      "interval in steps or epochs at which tensorboard gets the distribution of each weight and, unless the strategy divides them, of each gradient");
+      "interval in steps or epochs at which tensorboard gets the distribution of each weight and, except in manual optimization, of each gradient");
 }
 
 }  // namespace stretto

@@ -34,7 +34,7 @@ void add_report(CLI::App& app, int& exit_code) {
   verb->add_option("run", arguments->runs, "Output folders of runs")
       ->required()
       ->type_name("FOLDER")
-      ->expected(1, 100);
+      ->expected(-1);
   verb->add_option("-o,--output", arguments->output,
                    "The page to write (default: report.html in the run's folder, or here for several runs)")
       ->type_name("FILE");

@@ -164,7 +164,7 @@ void add_runs(CLI::App& app, int& exit_code) {
     sub->add_option("run", arguments->runs, "Output folders of runs")
         ->required()
         ->type_name("FOLDER")
-        ->expected(2, 100);
+        ->expected(-2);
     sub->callback([arguments, print, &exit_code] {
       print(read_all(arguments->runs));
       exit_code = 0;

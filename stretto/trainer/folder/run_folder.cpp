@@ -62,6 +62,7 @@ void RunFolder::set_aside(bool keep) const {
                            "losses.jsonl",
                            "most_wrong.jsonl",
                            "report.html",
+                           "flight_record.json",
                            "summary.json",
                            "config.yaml",
                            "model",

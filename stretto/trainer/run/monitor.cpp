@@ -62,27 +62,36 @@ double Monitor::value(const Metrics& metrics) const {
                     did_you_mean(metric_, names), fmt::join(names, ", "));
 }
 
-void require_metrics(const Recipe& recipe, const std::vector<std::string>& possible) {
-  const auto require = [&](const std::string& setting, const std::string& metric, MetricMode mode) {
-    const std::string label = recipe.origins.label(setting), name = Monitor(label, metric, mode).metric();
-    const bool is_of_training = name == "train_loss" && setting != "checkpoint.monitor";
-    if (possible.empty() || is_of_training || std::ranges::find(possible, name) != possible.end()) return;
-    throw ConfigError("{}: evaluations of this task have no metric \"{}\"{}; they have {}", label, name,
-                      did_you_mean(name, possible), fmt::join(possible, ", "));
+std::vector<MonitoredSetting> monitored_settings(const Recipe& recipe) {
+  std::vector<MonitoredSetting> found;
+  const auto add = [&](const char* key, const std::string& metric, MetricMode mode) {
+    found.push_back({key, Monitor(recipe.origins.label(key), metric, mode)});
   };
   const CheckpointConfig& checkpoint = recipe.checkpoint;
-  if (checkpoint.monitor) require("checkpoint.monitor", *checkpoint.monitor, checkpoint.mode);
+  if (checkpoint.monitor) add("checkpoint.monitor", *checkpoint.monitor, checkpoint.mode);
   if (const auto& metric = recipe.early_stopping.monitor)
-    require("early_stopping.monitor", *metric, recipe.early_stopping.mode);
+    add("early_stopping.monitor", *metric, recipe.early_stopping.mode);
   for (const std::string& text : checkpoint.save_models) {
     const ModelRule rule = parse_model_rule(text);
-    require("checkpoint.save_models", rule.metric, rule.limits.mode);
+    add("checkpoint.save_models", rule.metric, rule.limits.mode);
   }
   const SchedulerConfig& scheduler = recipe.scheduler;
-  if (scheduler.type != "ReduceLROnPlateau" && scheduler.type != "AnnealOnPlateau") return;
+  if (scheduler.type != "ReduceLROnPlateau" && scheduler.type != "AnnealOnPlateau") return found;
   if (const auto metric = scheduler.value("monitor"); metric.is_string())
-    require("scheduler.monitor", metric.get<std::string>(),
-            settings::OneOf<MetricMode>(scheduler.value("mode").get<std::string>()));
+    add("scheduler.monitor", metric.get<std::string>(),
+        settings::OneOf<MetricMode>(scheduler.value("mode").get<std::string>()));
+  return found;
+}
+
+void require_metrics(const Recipe& recipe, const std::vector<std::string>& possible) {
+  for (const auto& [key, monitor] : monitored_settings(recipe)) {
+    const std::string& name = monitor.metric();
+    const bool is_of_training = name == "train_loss" && key != "checkpoint.monitor";
+    if (possible.empty() || is_of_training || std::ranges::find(possible, name) != possible.end()) continue;
+    throw ConfigError("{}: evaluations of this task have no metric \"{}\"{}; they have {}",
+                      recipe.origins.label(key), name, did_you_mean(name, possible),
+                      fmt::join(possible, ", "));
+  }
 }
 
 }  // namespace stretto::trainer

@@ -42,6 +42,16 @@ class Monitor {
   bool larger_is_better_;
 };
 
+// A setting that names a metric of evaluations: "checkpoint.monitor".
+struct MonitoredSetting {
+  std::string key;
+  Monitor monitor;
+};
+
+// All of a recipe. Throws ConfigError for a metric whose better direction neither its name nor its mode
+// tells.
+std::vector<MonitoredSetting> monitored_settings(const Recipe& recipe);
+
 // Throws ConfigError, before any work is done, for a metric in the recipe's settings whose better direction
 // neither its name nor its mode tells, or that is not one of `possible`, which evaluations may have; empty:
 // it is known only after the first one.

@@ -10,7 +10,21 @@
 namespace stretto::trainer {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::ThrowsMessage;
+
+TEST(Monitor, AllSettingsThatNameAMetricAreFound) {
+  const Recipe recipe = parse_recipe(
+      "checkpoint: {monitor: eval_f1, save_models: [best_auroc]}\n"
+      "early_stopping: {patience: 1, monitor: valid_loss}\n"
+      "scheduler: {type: ReduceLROnPlateau, mode: max, monitor: accuracy}\n",
+      "r.yaml");
+  std::vector<std::string> found;
+  for (const auto& [key, monitor] : monitored_settings(recipe))
+    found.push_back(key + ": " + monitor.metric());
+  EXPECT_THAT(found, ElementsAre("checkpoint.monitor: f1", "early_stopping.monitor: loss",
+                                 "checkpoint.save_models: auroc", "scheduler.monitor: accuracy"));
+}
 
 TEST(Monitor, MetricsThatNoEvaluationOfATaskHasAreRefused) {
   const std::vector<std::string> possible = {"loss", "f1", "accuracy"};
