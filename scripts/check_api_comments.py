@@ -22,7 +22,7 @@ import re
 import sys
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"](stretto/[^>"]+)', re.M)
-INSTALLED = re.compile(r"^set\(wanted (.*)\)$", re.M)
+INSTALLED = re.compile(r"^set\(wanted ([^)]*)\)$", re.M)
 COMMENT_OR_STRING = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])+\'|^\s*#(?:\\\n|[^\n])*',
     re.S | re.M)

@@ -14,7 +14,15 @@
 //
 // `stretto new NAME` creates a small program with a Module, and the files that build and run it. Headers that
 // are included by those below but not listed are installed too, but may change at any time. Not included are
-// those of one model each (models/bert/model.h: BertModel) and what optimizers are made from (optim/parts.h).
+// headers that few programs need:
+//
+//   data/block_dataset.h, token_corpus/blocks.h    blocks of a corpus of tokens as training samples
+//   data/curriculum.h                              datasets that follow each other
+//   generate/generator.h                           continues token ids instead of texts, with any model
+//   model_config/heads.h, models/bert/model.h      names of heads; one model (BertModel)
+//   optim/parts.h, optim/parameter_piece.h         what optimizers are made from
+//   settings/yaml.h                                a struct's fields() from a YAML or JSON file
+//   strategy/batch_plan.h                          how the samples of a step are divided (Mesh::batch_plan)
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"

@@ -5,6 +5,7 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,33 @@ TEST(Surface, TheUmbrellaHeaderReachesNoMoreHeadersThanBefore) {
   FAIL() << "stretto/stretto.h reaches " << headers.size() << " headers; expected at most " << most_headers
          << ": declare what a public header only mentions, and include it in the source instead\n"
          << list;
+}
+
+// The headers that `cmake --install` copies.
+std::set<std::string> installed(const fs::path& root) {
+  const std::string script = read_file(root / "cmake/InstallHeaders.cmake");
+  std::smatch list;
+  EXPECT_TRUE(std::regex_search(script, list, std::regex(R"(\nset\(wanted ([^)]*)\))")));
+  std::set<std::string> headers;
+  std::istringstream names(list[1]);
+  for (std::string first; names >> first;)
+    for (const auto& [header, by] : reached(root, first)) headers.insert(header);
+  return headers;
+}
+
+TEST(Surface, ExamplesIncludeOnlyInstalledHeaders) {
+  const fs::path root = fs::path(SOURCE_FOLDER).parent_path();
+  const auto headers = installed(root);
+  int examples = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(root / "examples")) {
+    if (entry.path().extension() != ".cpp" && entry.path().extension() != ".h") continue;
+    ++examples;
+    const std::string example = entry.path().lexically_relative(root).string();
+    for (const auto& [header, by] : reached(root, example))
+      EXPECT_TRUE(!header.starts_with("stretto/") || headers.contains(header))
+          << by << " includes " << header << ", which cmake/InstallHeaders.cmake does not install";
+  }
+  EXPECT_GT(examples, 10);
 }
 
 // Layers whose names programs and all other layers use.

@@ -26,6 +26,7 @@ inline int64_t begin_of_part(int64_t size, int64_t parts, int64_t part) {
   return part * (size / parts) + std::max<int64_t>(0, part - smaller);
 }
 
+// Part number `part` of them.
 inline Range part_range(int64_t size, int64_t parts, int64_t part) {
   return {begin_of_part(size, parts, part), begin_of_part(size, parts, part + 1)};
 }

@@ -7,6 +7,7 @@
 
 namespace stretto::data {
 
+// The run that a curriculum is made for.
 struct CurriculumOptions {
   int64_t max_steps = 0;          // of the run: training.max_steps
   int64_t global_batch_size = 1;  // samples per step: training.global_batch_size

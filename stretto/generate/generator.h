@@ -18,6 +18,7 @@ namespace stretto::generate {
 // in the order of prompts.
 using OnGenerated = std::function<void(int64_t prompt, const std::vector<std::vector<int32_t>>& new_tokens)>;
 
+// What a Generator computes with, and where its results go.
 struct GeneratorParts {
   const TextModel& model;  // computes on the device of its parameters, which must not change meanwhile
   GenerationOptions options = {};

@@ -133,8 +133,8 @@ struct DatasetLoaderOptions {
 // The result is that of a run on one rank, up to rounding: each batch of a loader is divided among the ranks,
 // and after backward each gradient is that of the whole batch. Every rank must make the same calls in the
 // same order; ranks that diverge throw a DistributedError that names them. An exception that leaves main()
-// terminates the rank with its message and exit code 1, or 2 for a ConfigError, after which `stretto launch`
-// does not restart. At most one Lite may exist at a time. Not thread-safe.
+// terminates the rank with its message and exit code 1, or 2 for a ConfigError or a DataError, after which
+// `stretto launch` does not restart. At most one Lite may exist at a time. Not thread-safe.
 class Lite {
  public:
   // Construct it first in main(): a program that was started without a launcher is started again once per

@@ -47,7 +47,8 @@ class EngineOptimizer : public OptimizerBackend {
     return true;
   }
   Tensor step(const std::function<Tensor()>& closure) override {
-    const Tensor loss = closure();
+    closure();
+    const Tensor loss = at::scalar_tensor(model_.last_loss(), at::kDouble);
     if (!engine_.facts().reevaluates) {
       step();
       return loss;

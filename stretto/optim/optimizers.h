@@ -50,9 +50,10 @@ std::unique_ptr<Optimizer> lamb(const LambOptions& options);
 std::unique_ptr<Optimizer> lbfgs(const LbfgsOptions& options);
 
 // Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks", like torch.optim.Muon,
-// except that the matmuls of the Newton-Schulz iteration are computed in the type of the master weights, not
-// in bf16. Requires whole tensors. Pieces that are not hidden matrices (ParameterPiece::is_hidden_matrix) are
-// updated as by adamw(). State: momentum_buffer of a hidden matrix; exp_avg, exp_avg_sq of other pieces.
+// except that the matmuls of the Newton-Schulz iteration are computed in bf16 only if the model computes in
+// bf16, otherwise in the type of the master weights. Requires whole tensors. Pieces that are not hidden
+// matrices (ParameterPiece::is_hidden_matrix) are updated as by adamw(). State: momentum_buffer of a hidden
+// matrix; exp_avg, exp_avg_sq of other pieces.
 std::unique_ptr<Optimizer> muon(const MuonOptions& options);
 
 // Dozat 2016. State: exp_avg, exp_avg_sq, and the product of its momenta.

@@ -32,6 +32,7 @@ class Blocks {
   virtual std::string fingerprint() const = 0;  // identifies the contents
 };
 
+// How the tokens of a corpus are cut into blocks.
 struct BlockOptions {
   int32_t block_size = 1024;
   // Whether a block marks its documents (Block::starts), so that a model attends within each of them.

@@ -23,6 +23,7 @@ constexpr auto names_of(DocumentRule) {
   return std::to_array<std::string_view>({"file", "line", "blank-line"});
 }
 
+// How a file is divided into documents.
 struct DocumentOptions {
   DocumentRule rule =
       DocumentRule::file;      // for plain text; each line of JSON Lines and each row is a document

@@ -48,6 +48,7 @@ struct CheckedFile {
   std::string checksum;  // XXH3, 64 bits
 };
 
+// What a corpus consists of: its file manifest.json.
 struct Manifest {
   TokenizerIdentity tokenizer;
   CorpusSettings settings;
@@ -62,6 +63,7 @@ struct Manifest {
 // Formats a manifest as the content of its file.
 std::string manifest_text(const Manifest& manifest);
 
+// Writes the manifest of a corpus, as a whole or not at all. Throws IoError.
 void write_manifest(const Manifest& manifest, const std::filesystem::path& corpus);
 
 // Throws DataError, naming `name`, if the text is damaged or of another version.
@@ -70,6 +72,7 @@ Manifest parse_manifest(std::string_view text, const std::string& name);
 // Reads the manifest of a corpus. Throws like parse_manifest, and IoError if there is none.
 Manifest read_manifest(const std::filesystem::path& corpus);
 
+// Whether a folder has a manifest.
 bool is_corpus(const std::filesystem::path& folder);
 
 }  // namespace stretto::token_corpus

@@ -16,6 +16,7 @@ struct TokenizerIdentity {
   int64_t vocab_size = 0;
 };
 
+// The identity of a tokenizer.
 TokenizerIdentity identity_of(const text::Tokenizer& tokenizer);
 
 // "GPT2Tokenizer, 50257 tokens, 0a1b2c3d"

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "laws.h"
 
 namespace stretto {
@@ -16,21 +18,25 @@ void lbfgs(const LiteOptions& options, const std::string&) {
   std::vector<Rows> batches = make_rows();
   auto plain_optimizer = make(plain);
   auto [model, optimizer] = lite.setup(zoo, make(zoo));
+  std::vector<double> losses;
   for (const Rows& rows : batches) {
-    plain_optimizer.step([&] {
+    const Tensor first = plain_optimizer.step([&] {
       plain->zero_grad();
       const Tensor loss = mean_loss(plain, rows);
       loss.backward();
       return loss;
     });
+    losses.push_back(first.item<double>());
   }
+  auto loss_of_all = losses.begin();
   for (auto& rows : lite.setup(batches)) {
-    optimizer.step([&] {
+    const Tensor first = optimizer.step([&] {
       optimizer.zero_grad();
       const Tensor loss = mean_loss(model, rows);
       lite.backward(loss);
       return loss;
     });
+    expect(std::abs(first.item<double>() - *loss_of_all++) < 1e-8, "another loss of the whole batch");
   }
   expect_equal(*model, *plain, 1e-8);
 }
@@ -57,21 +63,25 @@ void own_lbfgs(const LiteOptions& options, const std::string&) {
   auto [model, optimizer] = lite.setup(
       make(),
       stretto::optim::lbfgs({.lr = 0.5, .max_iter = 4, .history_size = 5, .line_search_fn = "strong_wolfe"}));
+  std::vector<double> losses;
   for (const Rows& rows : batches) {
-    plain_optimizer.step([&] {
+    const Tensor first = plain_optimizer.step([&] {
       plain_optimizer.zero_grad();
       const Tensor loss = loss_of(plain, rows);
       loss.backward();
       return loss;
     });
+    losses.push_back(first.item<double>());
   }
+  auto loss_of_all = losses.begin();
   for (auto& rows : lite.setup(batches)) {
-    optimizer.step([&] {
+    const Tensor first = optimizer.step([&] {
       optimizer.zero_grad();
       const Tensor loss = loss_of(model, rows);
       lite.backward(loss);
       return loss;
     });
+    expect(std::abs(first.item<double>() - *loss_of_all++) < 1e-8, "another loss of the whole batch");
   }
   expect_equal(*model, *plain, 1e-8);
 }

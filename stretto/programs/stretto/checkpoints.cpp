@@ -196,19 +196,17 @@ void remove(const CheckpointArguments& arguments) {
   arguments.all ? remove_everything(folder) : remove_chosen(arguments);
 }
 
-CLI::App* add_action(CLI::App& verb, const char* name, const char* help, CheckpointArguments& arguments) {
+CLI::App* add_action(CLI::App& verb, const char* name, const char* help, const char* folders,
+                     CheckpointArguments& arguments) {
   CLI::App* action = verb.add_subcommand(name, help);
-  action
-      ->add_option("folder", arguments.folder,
-                   "The output folder of a run, its checkpoints/, or one checkpoint")
-      ->required()
-      ->type_name("FOLDER");
+  action->add_option("folder", arguments.folder, folders)->required()->type_name("FOLDER");
   return action;
 }
 
 void add_remove(CLI::App& verb, const std::shared_ptr<CheckpointArguments>& arguments, int& exit_code) {
   constexpr int64_t most_steps = int64_t{1} << 53;
-  CLI::App* action = add_action(verb, "rm", "Remove checkpoints, except the last valid one", *arguments);
+  CLI::App* action = add_action(verb, "rm", "Remove checkpoints, except the last valid one",
+                                "The output folder of a run, or its checkpoints/", *arguments);
   CLI::Option_group* which = action->add_option_group("Which", "Exactly one of these");
   which->add_option("--step", arguments->steps, "The checkpoint of this step; may be repeated")
       ->type_name("N")
@@ -232,9 +230,10 @@ void add_checkpoints(CLI::App& app, int& exit_code) {
   CLI::App* verb = app.add_subcommand("checkpoints", "List, check and remove the checkpoints of a run");
   verb->require_subcommand(1);
   auto arguments = std::make_shared<CheckpointArguments>();
-  add_action(*verb, "ls", "List checkpoints: step, time, ranks, size, score", *arguments)
+  const char* folders = "The output folder of a run, its checkpoints/, or one checkpoint";
+  add_action(*verb, "ls", "List checkpoints: step, time, ranks, size, score", folders, *arguments)
       ->callback([arguments, &exit_code] { exit_code = list(arguments->folder); });
-  add_action(*verb, "verify", "Verify the checksums of checkpoints", *arguments)
+  add_action(*verb, "verify", "Verify the checksums of checkpoints", folders, *arguments)
       ->callback([arguments, &exit_code] { exit_code = verify_all(arguments->folder); });
   add_remove(*verb, arguments, exit_code);
 }

@@ -94,7 +94,7 @@ class Trainer {
   FitResult fit(Module& module, DataModule& data);
 
   // Loads the weights and computes the metrics of `samples` with Module::test_step, each sample once; the
-  // same on all ranks. They are computed in fp32, or fp64 in fp64 runs. Rank 0 writes them to
+  // same on all ranks. The model computes in training.precision. Rank 0 writes them to
   // <output>/test_results.json. Collective. Throws ConfigError if there is no model, and DataError if there
   // are no samples.
   Metrics test(Module& module, const data::Dataset& samples, const TestOptions& options = {});

@@ -201,7 +201,7 @@ void Session::begin_deterministic() const {
     throw ConfigError("{}: only the CPU's kernels sum in a fixed order; set training.device to cpu", setting);
   if (parallel::has_torch_dropout(module.root())) {
     throw ConfigError(
-        "{}: torch::nn::Dropout draws from a generator per rank; use stretto::nn::Dropout, whose masks belong to samples",
+        "{}: torch::nn::Dropout draws from a generator per rank; use stretto::nn::dropout, whose masks belong to samples",
         setting);
   }
   at::set_num_threads(1);  // kernels divide sums among threads
