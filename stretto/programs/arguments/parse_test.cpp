@@ -96,12 +96,12 @@ TEST(Parse, AnOptionIsNotTheValueOfAnother) {
 }
 
 TEST(Parse, ArgumentsThatExcludeOneAnotherAreNamed) {
-  CLI::App app("", "stretto");
-  CLI::App* verb = app.add_subcommand("strats");
-  CLI::Option* name = verb->add_option("name");
-  CLI::Option* json = verb->add_flag("--json");
-  verb->add_flag("--ddp")->excludes(name)->excludes(json);
-  const auto said = [&app](std::initializer_list<const char*> words) {
+  const auto said = [](std::initializer_list<const char*> words) {
+    CLI::App app("", "stretto");
+    CLI::App* verb = app.add_subcommand("strats");
+    CLI::Option* name = verb->add_option("name");
+    CLI::Option* json = verb->add_flag("--json");
+    verb->add_flag("--ddp")->excludes(name)->excludes(json);
     ::testing::internal::CaptureStderr();
     EXPECT_EQ(parse(app, static_cast<int>(words.size()), std::data(words)), 2);
     return ::testing::internal::GetCapturedStderr();
