@@ -24,6 +24,12 @@ struct AttentionSequences {
   int64_t first_head = 0;  // the number in the model of the first head of q, which selects dropout masks
 };
 
+// What is known on the host of AttentionSequences.
+struct AttentionLengths {
+  int64_t queries = 0, keys = 0;                  // rows of the sequences, without padding
+  int64_t longest_queries = 0, longest_keys = 0;  // of a sequence
+};
+
 struct AttentionResult {
   Tensor rows;         // [queries, heads, D]
   Tensor log_sum_exp;  // [queries, heads] fp32 (fp64 for fp64): saved for the backward pass
@@ -49,5 +55,11 @@ void attention_backward(const Tensor& grad, const AttentionResult& result, const
 // reference of tests.
 Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,
                            const AttentionSequences& sequences, const Dropout& dropout);
+
+// The same with scores, weights and both matrix products in `products`; sums are fp32 (fp64 for fp64). It
+// does not wait for the device.
+Tensor attention_by_operators(const Tensor& q, const Tensor& k, const Tensor& v,
+                              const AttentionSequences& sequences, const AttentionLengths& lengths,
+                              const Dropout& dropout, at::ScalarType products);
 
 }  // namespace stretto::kernels

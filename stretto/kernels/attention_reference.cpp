@@ -12,11 +12,11 @@ struct Padding {
   Tensor slots;  // index of each packed row in [B * length]
   int64_t batch, length;
 
-  explicit Padding(const Tensor& bounds) : batch(bounds.numel() - 1) {
+  // `used`: the number of packed rows. `longest`: of a sequence.
+  Padding(const Tensor& bounds, int64_t used, int64_t longest) : batch(bounds.numel() - 1), length(longest) {
     const Tensor begins = bounds.slice(0, 0, batch), lengths = bounds.slice(0, 1) - begins;
-    length = lengths.max().item<int64_t>();
-    const Tensor sequence = at::repeat_interleave(at::arange(batch, bounds.options()), lengths);
-    const Tensor rows = at::arange(sequence.numel(), bounds.options());
+    const Tensor sequence = at::repeat_interleave(at::arange(batch, bounds.options()), lengths, 0, used);
+    const Tensor rows = at::arange(used, bounds.options());
     slots = rows + sequence * length - begins.index_select(0, sequence);
   }
 
@@ -44,13 +44,23 @@ Tensor positions_of_queries(const AttentionSequences& sequences, int64_t queries
   return at::minimum(all, (keys - 1).view({-1, 1}));
 }
 
-// [B, heads, queries, keys] keyed by sample, query place [B, queries], head and key position.
-Tensor dropout_of_weights(const AttentionSequences& sequences, const Tensor& places, int64_t heads,
-                          int64_t keys, const Dropout& dropout, at::ScalarType dtype) {
+AttentionLengths lengths_of(const AttentionSequences& sequences) {
+  const auto used = [](const Tensor& bounds) { return bounds[-1].item<int64_t>(); };
+  const auto longest = [](const Tensor& bounds) {
+    return (bounds.slice(0, 1) - bounds.slice(0, 0, -1)).max().item<int64_t>();
+  };
+  return {used(sequences.query_bounds), used(sequences.key_bounds), longest(sequences.query_bounds),
+          longest(sequences.key_bounds)};
+}
+
+// [B, heads, queries, keys] bool: which weights dropout keeps, keyed by sample, query place [B, queries],
+// head and key position.
+Tensor kept_weights(const AttentionSequences& sequences, const Tensor& places, int64_t heads, int64_t keys,
+                    const Dropout& dropout) {
   const int64_t batch = places.size(0), queries = places.size(1);
   const Tensor row_samples = sequences.samples.view({batch, 1}).expand({batch, queries}).reshape({-1});
   const Tensor mask = dropout_mask({row_samples, places.reshape({-1}), heads, sequences.first_head}, keys,
-                                   dropout.p, dropout.key, dtype);
+                                   dropout.p, dropout.key, at::kBool);
   return mask.view({batch, queries, heads, keys}).transpose(1, 2);
 }
 
@@ -61,22 +71,31 @@ Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,
   if (is_fp16(q)) {
     return attention_reference(widen_fp16(q), widen_fp16(k), widen_fp16(v), sequences, dropout).to(at::kHalf);
   }
+  return attention_by_operators(q, k, v, sequences, lengths_of(sequences), dropout,
+                                q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
+}
+
+Tensor attention_by_operators(const Tensor& q, const Tensor& k, const Tensor& v,
+                              const AttentionSequences& sequences, const AttentionLengths& lengths,
+                              const Dropout& dropout, at::ScalarType products) {
   if (sequences.key_rows.defined()) {
     AttentionSequences in_order = sequences;
     in_order.key_rows = Tensor();
-    return attention_reference(q, k.index_select(0, sequences.key_rows),
-                               v.index_select(0, sequences.key_rows), in_order, dropout);
+    return attention_by_operators(q, k.index_select(0, sequences.key_rows),
+                                  v.index_select(0, sequences.key_rows), in_order, lengths, dropout,
+                                  products);
   }
   if (k.size(1) != q.size(1)) {
     const int64_t group = q.size(1) / k.size(1);
-    return attention_reference(q, k.repeat_interleave(group, 1), v.repeat_interleave(group, 1), sequences,
-                               dropout);
+    return attention_by_operators(q, k.repeat_interleave(group, 1), v.repeat_interleave(group, 1), sequences,
+                                  lengths, dropout, products);
   }
-  const auto dtype = q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-  const Padding queries(sequences.query_bounds), keys(sequences.key_bounds);
+  const Padding queries(sequences.query_bounds, lengths.queries, lengths.longest_queries);
+  const Padding keys(sequences.key_bounds, lengths.keys, lengths.longest_keys);
   const double scale =
       sequences.scale != 0 ? sequences.scale : 1.0 / std::sqrt(static_cast<double>(q.size(2)));
-  const Tensor scores = at::matmul(queries.pad(q.to(dtype) * scale), keys.pad(k.to(dtype)).transpose(2, 3));
+  const Tensor scores =
+      at::matmul(queries.pad(q.to(products) * scale), keys.pad(k.to(products)).transpose(2, 3));
   Tensor mask = keys.mask(scores.options());
   const Tensor positions = positions_of_queries(sequences, queries.length);
   if (sequences.causal) {
@@ -89,9 +108,10 @@ Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,
   Tensor weights = at::softmax(scores + mask, -1);
   if (dropout.p > 0) {
     const Tensor places = positions + sequences.first_places.unsqueeze(1);
-    weights = weights * dropout_of_weights(sequences, places, q.size(1), keys.length, dropout, dtype);
+    weights = weights * kept_weights(sequences, places, q.size(1), keys.length, dropout);
   }
-  const Tensor mixed = at::matmul(weights, keys.pad(v.to(dtype))).transpose(1, 2);
+  Tensor mixed = at::matmul(weights, keys.pad(v.to(products))).transpose(1, 2);
+  if (dropout.p > 0) mixed = mixed * (1 / (1 - dropout.p));
   const Tensor rows = mixed.reshape({queries.batch * queries.length, q.size(1), q.size(2)});
   const Tensor found = rows.index_select(0, queries.slots).to(q.scalar_type());
   const int64_t padding = q.size(0) - found.size(0);

@@ -226,6 +226,23 @@ TEST_P(AttentionKernel, PaddingIsIgnored) {
   });
 }
 
+// As GPUs compute it with dropout: also the products and the weights have the type.
+TEST_P(AttentionKernel, OperatorsComputeInEachType) {
+  Inputs inputs = make_inputs({3, 17, 64}, {3, 17, 64}, 2, 24, GetParam().dtype);
+  inputs.sequences.causal = true;
+  const auto run = [&](at::ScalarType dtype) {
+    const auto leaf = [&](const Tensor& x) { return x.to(dtype).detach().clone().requires_grad_(); };
+    const Tensor q = leaf(inputs.q), k = leaf(inputs.k), v = leaf(inputs.v);
+    const Tensor rows = attention_by_operators(q, k, v, inputs.sequences, {84, 84, 64, 64}, {0.2, 9}, dtype);
+    EXPECT_EQ(rows.scalar_type(), dtype);
+    rows.backward(inputs.grad.to(dtype));
+    return std::vector{rows.detach(), q.grad(), k.grad(), v.grad()};
+  };
+  const auto wanted = run(at::kDouble), found = run(GetParam().dtype);
+  for (size_t i = 0; i < wanted.size(); ++i)
+    EXPECT_LT(difference(found[i], wanted[i]), 3 * GetParam().tolerance) << i;
+}
+
 INSTANTIATE_TEST_SUITE_P(Dtypes, AttentionKernel,
                          ::testing::Values(Precision{at::kDouble, 1e-12}, Precision{at::kFloat, 1e-5},
                                            Precision{at::kBFloat16, 2e-2}, Precision{at::kHalf, 4e-3}));

@@ -20,7 +20,8 @@ uint32_t drop_threshold(double p) {
 
 // The mask of elements with these random words.
 Tensor mask_of(const Tensor& words, double p, at::ScalarType dtype) {
-  return words.ge(static_cast<int64_t>(drop_threshold(p))).to(dtype).mul_(1.0 / (1.0 - p));
+  const Tensor kept = words.ge(static_cast<int64_t>(drop_threshold(p)));
+  return dtype == at::kBool ? kept : kept.to(dtype).mul_(1.0 / (1.0 - p));
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ struct Dropout {
 };
 
 // A tensor [R * streams, columns] of `dtype` on the rows' device, from column first_column on, whose elements
-// are 0 with probability p, else 1 / (1 - p). Row r * streams + s is row r of stream first_stream + s.
-// REQUIRES: 0 < p < 1.
+// are 0 with probability p, else 1 / (1 - p); of bool: whether they are kept. Row r * streams + s is row r of
+// stream first_stream + s. REQUIRES: 0 < p < 1.
 Tensor dropout_mask(const DropoutRows& rows, int64_t columns, double p, uint64_t key, at::ScalarType dtype);
 
 // Like dropout_mask, with ATen operators only: for other devices, and as the reference of tests.

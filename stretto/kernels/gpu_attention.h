@@ -4,12 +4,6 @@
 
 namespace stretto::kernels {
 
-// What GPUs' kernels need on the host to know of AttentionSequences.
-struct AttentionLengths {
-  int64_t queries = 0, keys = 0;                  // rows of the sequences, without padding
-  int64_t longest_queries = 0, longest_keys = 0;  // of a sequence
-};
-
 // Whether gpu_attention computes these: on CUDA in fp32, bf16 and fp16 without dropout, whose masks the
 // kernels do not know.
 bool has_gpu_attention(const Tensor& q, const AttentionSequences& sequences, const AttentionLengths& lengths,

@@ -82,8 +82,11 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
 Tensor attend_by_operators(const Operands& of, const kernels::AttentionSequences& sequences,
                            const kernels::AttentionLengths& lengths, const kernels::Dropout& dropout,
                            const Context& context) {
-  if (context.kernels == Kernels::fast && kernels::has_gpu_attention(of.q, sequences, lengths, dropout))
-    return kernels::gpu_attention(of.q, of.k, of.v, sequences, lengths);
+  if (context.kernels == Kernels::fast && of.q.is_cuda()) {
+    if (kernels::has_gpu_attention(of.q, sequences, lengths, dropout))
+      return kernels::gpu_attention(of.q, of.k, of.v, sequences, lengths);
+    return kernels::attention_by_operators(of.q, of.k, of.v, sequences, lengths, dropout, of.q.scalar_type());
+  }
   return kernels::attention_reference(of.q, of.k, of.v, sequences, dropout);
 }
 
