@@ -35,7 +35,7 @@ void run_on_hosts(const std::vector<std::string>& hosts, const std::function<voi
 }
 
 // Calls `call` on each rank after an all_reduce and a barrier; every rank must fail. Returns the errors that
-// name two calls.
+// name two calls, which must not take longer than two seconds.
 std::vector<std::string> names_of_calls(const std::vector<std::string>& hosts,
                                         const std::function<void(Group&)>& call) {
   std::mutex mutex;
@@ -43,6 +43,7 @@ std::vector<std::string> names_of_calls(const std::vector<std::string>& hosts,
   run_on_hosts(hosts, [&](Group& group) {
     group.all_reduce(at::ones({100'000})).wait();  // several pieces, each a transfer on the rails
     group.barrier();
+    const auto begin = std::chrono::steady_clock::now();
     try {
       call(group);
       group.barrier();  // for a rank that had nothing to wait for
@@ -50,6 +51,7 @@ std::vector<std::string> names_of_calls(const std::vector<std::string>& hosts,
     } catch (const DistributedError& error) {
       const std::lock_guard lock(mutex);
       if (std::string_view(error.what()).find("must make the same calls") == std::string_view::npos) return;
+      EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2)) << error.what();
       naming.emplace_back(error.what());
     }
   });

@@ -10,6 +10,7 @@
 
 #include "stretto/base/fd.h"
 #include "stretto/base/temp_folder.h"
+#include "stretto/checkpoint/shared_folder.h"
 #include "stretto/checkpoint_format/folder.h"
 #include "stretto/comm/holders.h"
 #include "stretto/comm/rank_threads.h"
@@ -85,7 +86,9 @@ TEST(Checkpoints, RanksLookForTheFolderForItsPatience) {
   const TempFolder patient, hasty;
   EXPECT_EQ(save_late(patient.path(), 60), "");
   EXPECT_EQ(checkpoint_format::list_checkpoints(patient.path() / "checkpoints").size(), 1u);
+  const auto begin = std::chrono::steady_clock::now();
   EXPECT_THAT(save_late(hasty.path(), 0), HasSubstr("rank 1: "));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, checkpoint::SharedFolder::default_patience);
   EXPECT_TRUE(checkpoint_format::list_checkpoints(hasty.path() / "checkpoints").empty());
 }
 
