@@ -31,11 +31,13 @@ void RefusalLog::add(const std::string& peer, const std::string& reason, Clock::
 void RefusalLog::ended_unproved(const std::string& peer, const std::string& reason) {
   constexpr size_t most = 64;
   const std::lock_guard lock(mutex_);
+  if (proved_.contains(host_of(peer))) return;
   if (unproved_.size() < most || unproved_.contains(host_of(peer))) unproved_[host_of(peer)] = reason;
 }
 
 void RefusalLog::proved(const std::string& peer) {
   const std::lock_guard lock(mutex_);
+  proved_.insert(host_of(peer));
   unproved_.erase(host_of(peer));
 }
 

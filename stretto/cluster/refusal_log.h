@@ -2,6 +2,7 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -31,8 +32,9 @@ class RefusalLog {
   int logged_ = 0;
   int skipped_ = 0;
   Clock::time_point quiet_until_{};
-  mutable std::mutex mutex_;                     // guards the next member
+  mutable std::mutex mutex_;                     // guards the next members
   std::map<std::string, std::string> unproved_;  // the reason by host
+  std::set<std::string> proved_;                 // hosts
 };
 
 }  // namespace stretto::cluster

@@ -240,6 +240,8 @@ TEST(RefusalLog, HostsAreListedUntilOneOfTheirProcessesAuthenticates) {
   EXPECT_EQ(refusals.unproved_hosts(), "10.0.0.1 (it has another secret), 10.0.0.2 (it left)");
   refusals.proved("10.0.0.1 port 7");
   EXPECT_EQ(refusals.unproved_hosts(), "10.0.0.2 (it left)");
+  refusals.ended_unproved("10.0.0.1 port 8", "it left");
+  EXPECT_EQ(refusals.unproved_hosts(), "10.0.0.2 (it left)") << "another process there has authenticated";
 }
 
 TEST(RefusalLog, RefusedConnectionsCannotFillTheLog) {
