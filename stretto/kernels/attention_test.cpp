@@ -226,7 +226,7 @@ TEST_P(AttentionKernel, PaddingIsIgnored) {
   });
 }
 
-// As GPUs compute it with dropout: also the products and the weights have the type.
+// GPUs compute attention with dropout in this way: the products and the weights have the type of q, too.
 TEST_P(AttentionKernel, OperatorsComputeInEachType) {
   Inputs inputs = make_inputs({3, 17, 64}, {3, 17, 64}, 2, 24, GetParam().dtype);
   inputs.sequences.causal = true;
