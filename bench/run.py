@@ -68,8 +68,9 @@ def arguments_of(name, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(BENCHMARKS)}; default: all but {', '.join(BY_NAME)}")
-    parser.add_argument("--rounds", type=int, help="turns of each program; default: several, which give a spread")
-    parser.add_argument("--quick", action="store_true", help="one round of the smallest cases, in one precision")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--rounds", type=int, choices=range(1, 101), metavar="N", help="turns of each program; default: several, which give a spread")
+    how.add_argument("--quick", action="store_true", help="one round of the smallest cases, in one precision")
     options = parser.parse_args()
     wanted = options.names or [name for name in BENCHMARKS if name not in BY_NAME]
     unknown = set(wanted) - set(BENCHMARKS)

@@ -29,6 +29,10 @@ run_target() {
 }
 
 jobs=${JOBS:-$(nproc)}
+[[ $jobs =~ ^[1-9][0-9]*$ ]] || {
+  echo "fuzz: JOBS=$jobs: expected a number of targets to run at a time, from 1" >&2
+  exit 1
+}
 started=()  # process IDs, in the order of the targets
 trap 'kill $(jobs -rp) 2>/dev/null || true' EXIT
 for target in "${targets[@]}"; do
