@@ -65,11 +65,17 @@ def arguments_of(name, options):
     return [str(argument).replace("PRECISION", measure.fastest_precision()) for argument in arguments]
 
 
+def rounds(text):
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rounds from 1")
+    return int(text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(BENCHMARKS)}; default: all but {', '.join(BY_NAME)}")
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--rounds", type=int, choices=range(1, 101), metavar="N", help="turns of each program; default: several, which give a spread")
+    how.add_argument("--rounds", type=rounds, metavar="N", help="turns of each program; default: several, which give a spread")
     how.add_argument("--quick", action="store_true", help="one round of the smallest cases, in one precision")
     options = parser.parse_args()
     wanted = options.names or [name for name in BENCHMARKS if name not in BY_NAME]
