@@ -57,7 +57,7 @@ TEST_F(ModuleTest, ExceptionsOfAStepNameIt) {
               ThrowsMessage<c10::Error>(HasSubstr("(in training_step of step 3)")));
 }
 
-// The layer that was registered is not used.
+// The layer that was registered is not used, and the one that is used has weights that nothing initialized.
 struct AssignsALayer : Module {
   struct Net : torch::nn::Module {
     Net() : head(register_module("head", std::make_shared<nn::Linear>(2, 1))) {}
@@ -66,6 +66,8 @@ struct AssignsALayer : Module {
   AssignsALayer() : net(model(std::make_shared<Net>())) {
     net->head = std::make_shared<nn::Linear>(2, 1);
     net->head->to(at::kDouble);
+    at::NoGradGuard no_grad;
+    for (Tensor& parameter : net->head->parameters()) parameter.fill_(NAN);
   }
   Loss training_step(const Batch& batch, StepContext&) override {
     return loss_of_mean(at::mse_loss(net->head->forward(batch.at("x")).squeeze(1), batch.at("y")),

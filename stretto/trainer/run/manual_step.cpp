@@ -17,6 +17,7 @@ void TrainingRun::step_manually(const data::GlobalBatch& batch, const Requests& 
     if (session_.mesh.world().size() == 1) throw;
     throw error.with_ranks(find_ranks(batch, error.call()));
   }
+  require_registered_leaves();
   local.requests = requests;
   StepTotals::Packed sums = local.pack();
   Group& ranks = session_.mesh.group(Axes::sum);

@@ -58,7 +58,6 @@ StepReport TrainingRun::step(const Requests& requests) {
   report.epochs_before = session_.cursor.epochs_done();
   const data::GlobalBatch batch = session_.cursor.batch();
   session_.manual ? step_manually(batch, requests, report) : step_once(batch, requests, report);
-  if (std::exchange(is_first_, false)) require_registered_leaves();
   if (training_.deterministic && engine_.buffers_changed()) {
     throw ConfigError(
         "training.deterministic: buffers of the model change in training, such as running statistics, by the samples of each rank; use layers without them, such as LayerNorm");
@@ -86,6 +85,7 @@ void TrainingRun::step_once(const data::GlobalBatch& batch, const Requests& requ
     RECORD_USER_SCOPE(phase::wait);
     engine_.finish(sums);
   }
+  require_registered_leaves();
   const StepTotals totals = StepTotals::unpack(sums);
   const double loss_sum = totals.loss, count = totals.count;
   if (count <= 0) {
@@ -163,8 +163,10 @@ optim::Evaluation TrainingRun::evaluate_again(const data::GlobalBatch& batch) {
 }
 
 // Throws ConfigError if losses of the first step depended on tensors that nothing trains, such as parameters
-// of a layer that was assigned to a member after another one had been registered.
+// of a layer that was assigned to a member after another one had been registered. Before the loss is looked
+// at: if nothing initialized them, it may not be finite.
 void TrainingRun::require_registered_leaves() {
+  if (!std::exchange(is_first_, false)) return;
   const parallel::WatchedLeaves leaves = engine_.take_leaves();
   if (leaves.outside.empty()) return;
   const auto& parameters = engine_.facts().tensors.trainable;
