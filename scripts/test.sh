@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # scripts/test.sh BUILD_FOLDER [ctest arguments]: runs the tests of a build in JOBS processes (default 3: two
-# cores, and tests also wait), then reports how many were skipped and why. Ends with ctest's last lines and
-# its exit code.
+# cores, and tests also wait), then reports which were skipped and why, and which failed. Ends with ctest's
+# last lines and its exit code.
 set -euo pipefail
 build=$1
 shift
@@ -22,10 +22,15 @@ import xml.etree.ElementTree as ElementTree
 google = re.compile(r"^\S+:\d+: Skipped\n(.*?)\n.*?^\[  SKIPPED \] (\S+) \(", re.MULTILINE | re.DOTALL)
 tests = 0
 skipped = collections.defaultdict(list)  # reason -> tests
+failed = []  # the failed tests of each, and the place of the first failure
 for case in ElementTree.parse(sys.argv[1]).iter("testcase"):
     output = case.findtext("system-out") or ""
     running = re.search(r"^\[==========\] Running (\d+) tests?", output, re.MULTILINE)
     tests += int(running[1]) if running else 1
+    if case.get("status") == "fail":
+        names = re.findall(r"^\[  FAILED  \] ([^\s,]+).* \(\d+ ms\)$", output, re.MULTILINE)
+        place = re.search(r"^\S+:\d+(?=: Failure$)", output, re.MULTILINE)
+        failed.append(", ".join(names or [case.get("name")]) + (f", first at {place[0]}" if place else ""))
     found = google.findall(output)
     for reason, name in found:
         skipped[reason.strip()].append(name)
@@ -42,6 +47,10 @@ for reason, names in sorted(skipped.items()):
         print(f"      {name}")
     if len(names) > 3:
         print(f"      and {len(names) - 3} more")
+if failed:
+    print("failed:")
+for line in failed:
+    print(f"  {line}")
 PYTHON
 
 echo
