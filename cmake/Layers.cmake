@@ -4,7 +4,8 @@
 # may lie inside of another's ("comm/mpi": stretto_comm_mpi). USES lists the layers whose headers it includes,
 # TEST_USES the further ones that its tests include; tests/layering_test reads the same lists from layers.txt
 # and rejects any other #include, and layers that are listed and not included. TORCH marks the layers that use
-# libtorch. LIGHT marks layers whose run time does not matter: -O1 takes a quarter off their compile time.
+# libtorch. LIGHT marks layers whose run time does not matter: -O1 takes a quarter off their compile time
+# (STRETTO_LIGHT_FLAGS).
 # COMPUTING_TESTS marks those whose tests, without libtorch, run longer at -O0 than they compile at -O1.
 # `make test-asan-torch-free` and `make test-tsan` run the tests of the layers without libtorch; the latter
 # also those that stretto_thread_tests names.
@@ -95,8 +96,12 @@ function(stretto_layer name)
   # Names that the package exports are those that exist where it is found: there are no stretto_options, and
   # another torch.
   target_link_libraries(${lib} PRIVATE $<BUILD_INTERFACE:$<TARGET_NAME_IF_EXISTS:stretto_options>> PUBLIC ${ARG_LIBS})
+  set(light "")
   if(ARG_LIGHT)
-    target_compile_options(${lib} PRIVATE -O1)
+    target_compile_options(${lib} PRIVATE ${STRETTO_LIGHT_FLAGS})
+    if(TARGET stretto_light_pch)
+      set(light "_light")
+    endif()
   endif()
   stretto_layer_libraries("${name}: USES" used_libraries ${ARG_USES})
   target_link_libraries(${lib} PUBLIC ${used_libraries})
@@ -109,9 +114,9 @@ function(stretto_layer name)
   set_target_properties(${lib} PROPERTIES STRETTO_LAYERS "${layers}")
   if(ARG_TORCH)
     target_link_libraries(${lib} PUBLIC $<IF:$<TARGET_EXISTS:stretto_torch>,stretto_torch,stretto::torch>)
-    stretto_precompile(${lib} stretto_torch_pch)
+    stretto_precompile(${lib} stretto_torch${light}_pch)
   else()
-    stretto_precompile(${lib} stretto_pch)
+    stretto_precompile(${lib} stretto${light}_pch)
   endif()
   stretto_install_layer(${lib})
 

@@ -7,7 +7,8 @@
 # GCC instantiates the templates that a precompiled header mentions again in each source: with torch/nn.h 10 s
 # instead of 5, so that the tests' header has nn/module.h only, and sources include the modules that they use.
 # GCC rejects a header that was precompiled at -O0 at other levels: the kinds of tests have STRETTO_TEST_FLAGS,
-# and a test that computes takes the product's kind (stretto_precompile_test).
+# a test that computes takes the product's kind (stretto_precompile_test), and if STRETTO_LIGHT_FLAGS are -O0,
+# LIGHT layers take stretto_light_pch or stretto_torch_light_pch.
 
 file(WRITE ${CMAKE_BINARY_DIR}/pch.cpp "")
 # stretto_precompiled_header(NAME HEADERS header... [LIBS target...] [FLAGS flag...])
@@ -21,11 +22,18 @@ endfunction()
 
 set(test_headers <gmock/gmock.h> <gtest/gtest.h>)
 stretto_precompiled_header(stretto_pch)
+if(STRETTO_LIGHT_FLAGS STREQUAL "-O0")
+  stretto_precompiled_header(stretto_light_pch FLAGS -O0)
+endif()
 if(STRETTO_TESTS)
   stretto_precompiled_header(stretto_test_pch HEADERS ${test_headers} LIBS GTest::gmock FLAGS ${STRETTO_TEST_FLAGS})
 endif()
 if(STRETTO_LINKS)
-  stretto_precompiled_header(stretto_torch_pch HEADERS <ATen/ATen.h> <torch/csrc/autograd/custom_function.h> LIBS stretto_torch)
+  set(torch_headers <ATen/ATen.h> <torch/csrc/autograd/custom_function.h>)
+  stretto_precompiled_header(stretto_torch_pch HEADERS ${torch_headers} LIBS stretto_torch)
+  if(TARGET stretto_light_pch)
+    stretto_precompiled_header(stretto_torch_light_pch HEADERS ${torch_headers} LIBS stretto_torch FLAGS -O0)
+  endif()
   if(STRETTO_TESTS)
     stretto_precompiled_header(stretto_torch_test_pch HEADERS <ATen/ATen.h> <torch/nn/module.h> ${test_headers}
       LIBS stretto_torch GTest::gmock FLAGS ${STRETTO_TEST_FLAGS})
