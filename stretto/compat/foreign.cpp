@@ -60,7 +60,8 @@ bool is_stated(const ForeignConfig& foreign, const std::string& name) {
   });
 }
 
-// A key at the top level of a document by which it is recognised, and the option for such files.
+// A key at the top level of a document by which it is recognised, and the option for such files; a recipe has
+// none.
 struct TellingKey {
   const settings::YamlNode& node;
   std::string_view option;
@@ -75,7 +76,9 @@ std::optional<TellingKey> telling_key(const settings::YamlNode& document) {
       {"compute_environment", "--accelerate"},
       {"zero_optimization", "--deepspeed"},
       {"train_batch_size", "--deepspeed"},
-      {"train_micro_batch_size_per_gpu", "--deepspeed"}};
+      {"train_micro_batch_size_per_gpu", "--deepspeed"},
+      {"task", ""},
+      {"model", ""}};
   for (const auto& [key, option] : keys) {
     if (const settings::YamlNode* node = document.find(key)) return TellingKey{*node, option};
   }
@@ -154,6 +157,10 @@ std::string option_for_file(const std::filesystem::path& file) {
 void require_file_for(std::string_view option, const settings::YamlNode& document) {
   const auto key = telling_key(document);
   if (!key || key->option == option) return;
+  if (key->option.empty()) {
+    throw ConfigError("{}: {}: this is a key of recipes; pass the file without {}", key->node.key_place,
+                      key->node.key, option);
+  }
   throw ConfigError("{}: {}: this is a key of files for {}; pass the file with that option",
                     key->node.key_place, key->node.key, key->option);
 }

@@ -112,6 +112,9 @@ TEST_F(Foreign, AFileForAnotherOptionIsRefused) {
   refuses(read_deepspeed, fsdp_yaml, "--accelerate");
   refuses(read_universal_trainer, hps_yaml, "--hps");
   refuses(read_hps, parameters_yml, "--params");
+  EXPECT_THAT(
+      refusal([&] { read_universal_trainer(write("a", "task: text-classification\noutput: run\n")); }),
+      has_all("a:1:1: task: this is a key of recipes", "without --params"));
 }
 
 TEST_F(Foreign, ADefaultOfAFileDoesNotReplaceAKeyOfAnother) {

@@ -19,9 +19,11 @@ class CheckRecipe : public ::testing::Test {
     for (const char* file : {"train.tsv", "dev.tsv", "test.tsv"})
       write_file_atomic(folder_.path() / file, "");
     const std::string path = folder_.path();
-    make_folders(folder_.path() / "run/model");
-    write_file_atomic(folder_.path() / "run/model/config.json", "");
-    const std::vector<std::string> files = {"output=" + path + "/run", "model.path=" + path,
+    for (const char* model : {"start", "run/model"}) {
+      make_folders(folder_.path() / model);
+      write_file_atomic(folder_.path() / model / "config.json", "");
+    }
+    const std::vector<std::string> files = {"output=" + path + "/run", "model.path=" + path + "/start",
                                             "data.train=" + path + "/train.tsv",
                                             "data.validation=" + path + "/dev.tsv"};
     overrides.insert(overrides.begin(), files.begin(), files.end());
@@ -84,6 +86,7 @@ TEST_F(CheckRecipe, FilesMustExist) {
   refuses({"model.path=bert-base-uncased"}, "model.path: bert-base-uncased does not exist");
   refuses({"model.path=google/bert_uncased"}, "model.path: google/bert_uncased does not exist",
           "`stretto pull google/bert_uncased`");
+  refuses({"model.path=" + folder_.path().string()}, "--set model.path=", "holds no config.json");
   refuses({"data.test=/no/such.tsv"}, "data.test: /no/such.tsv does not exist");
   refuses({"data.train=" + folder_.path().string()}, "is a folder; expected a file");
   refuses({"data.validation=/dev/zero"}, "data.validation: /dev/zero is a pipe or a device");

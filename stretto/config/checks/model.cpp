@@ -66,6 +66,11 @@ void check_model(const Recipe& recipe) {
     if (model.type) read_model_json(model);
   } else {
     require_path(recipe, "model.path", model.path, "(or model.config, for random weights)");
+    if (!std::filesystem::exists(*model.path / "config.json")) {
+      throw ConfigError(
+          "{}: {} holds no config.json; expected the folder of a model, as save_pretrained() writes it",
+          recipe.origins.label("model.path"), model.path->string());
+    }
   }
   require_path(recipe, "tokenizer.path", recipe.tokenizer.path,
                fmt::format("if model.path is not set and model.config is not of model_type {}",

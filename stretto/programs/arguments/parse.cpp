@@ -136,13 +136,22 @@ void refuse_options_as_values(CLI::App& app) {
     refuse_options_as_values(*inner);
 }
 
-// CLI11's message for an option that is given several times, in our words; another message as it is.
-std::string describe_repetition(const std::string& message) {
-  constexpr std::string_view most = ": At Most 1 required but received ";
-  const size_t at = message.find(most);
+// CLI11's message for an argument that is given too often or not often enough, in our words; another message
+// as it is.
+std::string describe_number(const std::string& message) {
+  constexpr std::string_view received = " required but received ", most = ": At Most 1",
+                             least = ": At least ";
+  const size_t end = message.find(received);
+  if (end == std::string::npos) return message;
+  const std::string bounded = message.substr(0, end), number = message.substr(end + received.size());
+  if (bounded.ends_with(most)) {
+    return fmt::format("{}: it is given {} times; expected once",
+                       bounded.substr(0, bounded.size() - most.size()), number);
+  }
+  const size_t at = bounded.find(least);
   if (at == std::string::npos) return message;
-  return fmt::format("{}: it is given {} times; expected once", message.substr(0, at),
-                     message.substr(at + most.size()));
+  return fmt::format("{}: {} is given; expected at least {}", bounded.substr(0, at), number,
+                     bounded.substr(at + least.size()));
 }
 
 // CLI11's message for an option without its value, in our words; another message as it is.
@@ -194,11 +203,11 @@ std::string describe_usage_error(const CLI::App& app, const CLI::ParseError& err
   const std::string name = full_name(app, verb);
   const std::vector<std::string> inner = names_of_verbs(verb);
   const bool is_exclusion = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExcludesError);
-  std::string message =
-      !inner.empty() ? describe_missing_verb(inner, extra)
-      : is_extra     ? describe_extra(verb, extra.front())
-      : is_exclusion ? describe_exclusion(verb, error.what())
-                     : describe_missing_value(describe_repetition(with_short_name(verb, error.what())));
+  std::string message = !inner.empty() ? describe_missing_verb(inner, extra)
+                        : is_extra     ? describe_extra(verb, extra.front())
+                        : is_exclusion
+                            ? describe_exclusion(verb, error.what())
+                            : describe_missing_value(describe_number(with_short_name(verb, error.what())));
   if (const size_t end = message.find_last_not_of(".\n "); end != std::string::npos) message.resize(end + 1);
   return fmt::format("{}{}{}; {}--help lists the options", name, name.empty() ? "" : ": ", message,
                      name.empty() ? "" : name + " ");

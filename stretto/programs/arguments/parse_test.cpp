@@ -75,6 +75,19 @@ TEST(Parse, OtherUsageErrorsNameTheVerb) {
               HasSubstr("-N, --nproc-per-node: it is given 2 times; expected once"));
 }
 
+TEST(Parse, TooFewValuesAreCounted) {
+  CLI::App app{"", "stretto"};
+  std::vector<std::string> runs;
+  app.add_subcommand("compare")->add_option("run", runs)->expected(-2);
+  try {
+    app.parse(std::vector<std::string>{"a", "compare"});
+    FAIL() << "one run was accepted";
+  } catch (const CLI::ParseError& error) {
+    EXPECT_THAT(describe_usage_error(app, error),
+                HasSubstr("stretto compare: run: 1 is given; expected at least 2"));
+  }
+}
+
 TEST(Parse, AMissingValueIsNamedWithItsOption) {
   EXPECT_THAT(TrainCommand().usage_error({"r.yaml", "-N"}),
               has_all("stretto train: -N, --nproc-per-node: ", "value N is missing", "stretto train --help"));
