@@ -116,6 +116,7 @@ void add_others(Mistakes& all) {
     all.push_back({std::string("hps: ") + name, reading(compat::read_hps, "hps_config.yaml", yaml)});
   };
   hps("no section", "epochs: 3\n");
+  hps("a recipe", "model: {path: bert}\n");
   hps("an unknown key", "hps: {epoch: 3}\n");
   hps("a value for a section", "hps: {optimizer: AdamW}\n");
   hps("three batch sizes", "hps: {batch_size: [1, 2, 3]}\n");

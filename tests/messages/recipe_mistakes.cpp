@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
 #include "stretto/config/evaluation.h"
 #include "stretto/config/model_json.h"
 #include "stretto/config/recipe.h"
@@ -82,7 +83,11 @@ void add_starts(Mistakes& all) {
                      check_recipe(parse_recipe(yaml, "r.yaml"), Verb::train);
                    }});
   };
-  add("no training data", "text-classification", "path: .");
+  add("a folder without a model", "text-classification", "path: .");
+  all.push_back({"train: no training data", [] {
+                   write_file_atomic("config.json", "");
+                   check_recipe(parse_recipe("model: {path: .}\n", "r.yaml"), Verb::train);
+                 }});
   add("a model of the hub", "text-classification", "path: google/bert_uncased");
   add("no tokenizer", "causal-lm", "config: {model_type: gpt2}");
   add("an unknown type of model", "causal-lm", "type: mamba");
