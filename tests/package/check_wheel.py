@@ -2,13 +2,15 @@
 """Checks the wheel of stretto in a new venv, with only the venv's programs and a shell on the PATH.
 
   check_wheel.py --build BUILD    makes a wheel; the venv's torch is a link to the build's (part of make test)
-  check_wheel.py WHEEL            pip installs it with torch; also builds the project of `stretto new` (part of make wheel)
+  check_wheel.py WHEEL            pip installs it with torch; also builds the project of `stretto new` and asks auditwheel
+                                  about the tag (part of make wheel)
 
 It must train a tiny classifier on two ranks with the libtorch of the package torch, contain no path of the build, refuse another
 version of torch and a missing one, and be found by CMake. Ends with 77 (skipped) if this build has CUDA.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -107,6 +109,16 @@ def check_project(environment):
     subprocess.run([project / "build/train", "recipe.yaml", "-N", "2"], cwd=project, check=True)
 
 
+def check_tag(environment, wheel):
+    """The tag of the wheel names the glibc that auditwheel finds in the symbols of its programs and libraries."""
+    environment.pip_install("auditwheel")
+    audit = json.loads(subprocess.run([environment.venv / "bin/auditwheel", "show", "--json", wheel], check=True,
+                                      stdout=subprocess.PIPE, text=True).stdout)
+    tag = audit["sym_tag"]
+    require(wheel.stem.endswith(f"-{tag}"), f"{wheel.name}: auditwheel finds the symbols of {tag}")
+    require(not audit["unsupported_isa"], f"{wheel.name}: auditwheel finds instructions that not every x86-64 processor has")
+
+
 def check_build(build, folder):
     if (check_package.torch_of(build) / "lib/libtorch_cuda.so").exists():
         print("Skipped: this is a CUDA build, and wheels are made from CPU builds")
@@ -129,6 +141,7 @@ def check_wheel(wheel, folder):
     check_installed(environment, wheel)
     check_cmake(environment)
     check_project(environment)
+    check_tag(environment, wheel)
     print(f"{wheel.name}: trains after `pip install {torch} {wheel.name}`, and its library builds a project")
 
 
