@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # scripts/test.sh BUILD_FOLDER [ctest arguments]: runs the tests of a build in JOBS processes (default 3: two
-# cores, and tests also wait), then reports which were skipped and why, and which failed. Ends with ctest's
-# last lines and its exit code.
+# cores, and tests also wait), then reports which were skipped and why, which failed, and what sanitizers found.
+# Ends with ctest's last lines and its exit code.
 set -euo pipefail
 build=$1
 shift
@@ -9,6 +9,14 @@ shift
 # Threads of OpenMP sleep at once while they wait. By default they keep their core busy, on which another test
 # runs: some tests took 20 times as long.
 export OMP_WAIT_POLICY=passive
+
+# Sanitizers write to files what many tests would capture with the other output of a program (next to ASan, GCC's
+# UBSan writes to stderr only).
+findings=$(realpath "$build")/findings
+rm -rf "$findings"
+for options in ASAN_OPTIONS TSAN_OPTIONS; do
+  [[ -z ${!options:-} ]] || { mkdir -p "$findings" && export "$options=${!options}:log_path=$findings/report"; }
+done
 
 status=0
 ctest --test-dir "$build" -j "${JOBS:-3}" --output-on-failure --no-tests=error --timeout 600 \
@@ -52,6 +60,13 @@ if failed:
 for line in failed:
     print(f"  {line}")
 PYTHON
+
+for report in "$findings"/*; do
+  [[ -e $report ]] || continue
+  status=1
+  printf '\n%s:\n' "$report"
+  head -n 30 "$report"
+done
 
 echo
 grep -hE "^[0-9]+ headers are reached from" "$build/Testing/Temporary/LastTest.log" || true
