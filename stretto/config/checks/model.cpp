@@ -66,7 +66,9 @@ void check_model(const Recipe& recipe) {
     if (model.type) read_model_json(model);
   } else {
     require_path(recipe, "model.path", model.path, "(or model.config, for random weights)");
-    if (!std::filesystem::exists(*model.path / "config.json")) {
+    std::error_code failed;  // whoever reads the file reports other failures
+    const auto config = std::filesystem::status(*model.path / "config.json", failed);
+    if (config.type() == std::filesystem::file_type::not_found) {
       throw ConfigError(
           "{}: {} holds no config.json; expected the folder of a model, as save_pretrained() writes it",
           recipe.origins.label("model.path"), model.path->string());
