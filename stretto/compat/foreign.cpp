@@ -158,8 +158,8 @@ void require_file_for(std::string_view option, const settings::YamlNode& documen
   const auto key = telling_key(document);
   if (!key || key->option == option) return;
   if (key->option.empty()) {
-    throw ConfigError("{}: {}: this is a key of recipes; pass the file without {}", key->node.key_place,
-                      key->node.key, option);
+    throw ConfigError("{}: {}: this is a key of recipes; pass the file as the recipe", key->node.key_place,
+                      key->node.key);
   }
   throw ConfigError("{}: {}: this is a key of files for {}; pass the file with that option",
                     key->node.key_place, key->node.key, key->option);

@@ -114,7 +114,7 @@ TEST_F(Foreign, AFileForAnotherOptionIsRefused) {
   refuses(read_hps, parameters_yml, "--params");
   EXPECT_THAT(
       refusal([&] { read_universal_trainer(write("a", "task: text-classification\noutput: run\n")); }),
-      has_all("a:1:1: task: this is a key of recipes", "without --params"));
+      has_all("a:1:1: task: this is a key of recipes", "as the recipe"));
 }
 
 TEST_F(Foreign, ADefaultOfAFileDoesNotReplaceAKeyOfAnother) {
