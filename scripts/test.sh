@@ -30,7 +30,7 @@ import xml.etree.ElementTree as ElementTree
 google = re.compile(r"^\S+:\d+: Skipped\n(.*?)\n.*?^\[  SKIPPED \] (\S+) \(", re.MULTILINE | re.DOTALL)
 tests = 0
 skipped = collections.defaultdict(list)  # reason -> tests
-failed = []  # the failed tests of each, and the place of the first failure
+failed = []  # for each failed test of CTest: its failed cases, or its name, and the place of the first failure
 for case in ElementTree.parse(sys.argv[1]).iter("testcase"):
     output = case.findtext("system-out") or ""
     running = re.search(r"^\[==========\] Running (\d+) tests?", output, re.MULTILINE)
