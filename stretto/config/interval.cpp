@@ -1,7 +1,6 @@
 #include "stretto/config/interval.h"
 
 #include <array>
-#include <regex>
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"

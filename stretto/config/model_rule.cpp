@@ -1,8 +1,7 @@
 #include "stretto/config/model_rule.h"
 
-#include <regex>
-
 #include "stretto/base/error.h"
+#include "stretto/base/regex.h"
 #include "stretto/base/strings.h"
 #include "stretto/settings/rule.h"
 
@@ -15,7 +14,7 @@ const std::string number_pattern = "[-+]?(?:[0-9]+\\.?[0-9]*|\\.[0-9]+)(?:[eE][-
 }  // namespace
 
 ModelRule make_model_rule(const std::string& name, const SavingLimits& limits) {
-  if (!std::regex_match(name, std::regex(name_pattern)))
+  if (!match_whole(name, name_pattern))
     throw ConfigError(
         "\"{}\" is not a name for saved models; expected the name of a metric, as in best_accuracy, of letters, digits, \"_\", \"-\" and \".\"",
         name);
@@ -30,15 +29,15 @@ settings::Rule model_rule_form() {
 }
 
 ModelRule parse_model_rule(const std::string& text) {
-  std::smatch parts;
-  const std::regex form("(" + name_pattern + ")(?::(min|max))?(?:([<>])(" + number_pattern + "))?");
-  if (!std::regex_match(text, parts, form))
-    throw ConfigError("\"{}\" is not {}", text, model_rule_form().form);
+  const auto parts =
+      match_whole(text, "(" + name_pattern + ")(?::(min|max))?(?:([<>])(" + number_pattern + "))?");
+  if (!parts) throw ConfigError("\"{}\" is not {}", text, model_rule_form().form);
+  const std::string &metric = parts->at(1), &mode = parts->at(2), &sign = parts->at(3),
+                    &number = parts->at(4);
   SavingLimits limits;
-  if (parts[2].matched) limits.mode = parts[2].str();
-  if (parts[3].matched)
-    (parts[3] == ">" ? limits.saving_above : limits.saving_below) = parse_double(parts[4].str());
-  return make_model_rule(parts[1], limits);
+  if (!mode.empty()) limits.mode = mode;
+  if (!sign.empty()) (sign == ">" ? limits.saving_above : limits.saving_below) = parse_double(number);
+  return make_model_rule(metric, limits);
 }
 
 }  // namespace stretto

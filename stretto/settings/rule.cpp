@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <regex>
 
 #include <fmt/format.h>
+
+#include "stretto/base/regex.h"
 
 namespace stretto::settings {
 
@@ -59,7 +60,7 @@ bool Rule::allows(double number) const {
 }
 
 bool Rule::accepts(const std::string& text) const {
-  return pattern.empty() || std::regex_match(text, std::regex(pattern));
+  return pattern.empty() || match_whole(text, pattern).has_value();
 }
 
 std::string Rule::range_text() const {

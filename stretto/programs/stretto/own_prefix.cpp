@@ -1,9 +1,8 @@
 #include "stretto/programs/stretto/own_prefix.h"
 
-#include <regex>
-
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/regex.h"
 
 namespace stretto::cli {
 
@@ -25,16 +24,16 @@ void require_torch(const std::filesystem::path& prefix) {
         "{}: there is no Python package torch, whose libtorch stretto computes with; pip install torch=={}",
         prefix.parent_path().string(), expected);
   }
-  std::smatch found;
-  const std::string text = read_file(version_file);
-  if (!std::regex_search(text, found, std::regex("__version__ *= *'([0-9.]+)"))) {
+  const auto found = find_match(read_file(version_file), "__version__ *= *'([0-9.]+)");
+  if (!found) {
     throw ConfigError("{}: no line __version__ = '...'; pip install torch=={}", version_file.string(),
                       expected);
   }
-  if (found[1] == expected) return;
+  const std::string& version = found->at(1);
+  if (version == expected) return;
   throw ConfigError(
       "{}: this is torch {}, but this stretto was built for torch {}; pip install torch=={}, or a stretto for torch {}",
-      version_file.parent_path().string(), found[1].str(), expected, expected, found[1].str());
+      version_file.parent_path().string(), version, expected, expected, version);
 }
 
 }  // namespace stretto::cli
