@@ -12,6 +12,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/file_writer.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/replaced_folder.h"
 #include "stretto/base/temp_folder.h"
 
@@ -22,7 +23,6 @@ using testing::AnyOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::KilledBySignal;
-using testing::ThrowsMessage;
 
 // An operation on a folder filled by `prepare`, and a check of the folder that must pass after any fault.
 struct Operation {
@@ -112,8 +112,8 @@ TEST(FileFaults, DiskThatStaysFullKeepsTheOldContent) {
   const TempFolder folder;
   atomic_write.prepare(folder.path());
   const Injection injection({.call = 2, .error = ENOSPC, .sticky = true});
-  EXPECT_THAT([&] { atomic_write.run(folder.path()); },
-              ThrowsMessage<IoError>(HasSubstr("No space left on device")));
+  EXPECT_THAT(message_of<IoError>([&] { atomic_write.run(folder.path()); }),
+              HasSubstr("No space left on device"));
   EXPECT_EQ(read_file(folder.path() / "a"), "old");
   EXPECT_EQ(names(folder.path()), std::set<std::string>{"a"});  // files can be removed on a full disk
 }
@@ -140,7 +140,7 @@ TEST(FileFaults, FailedFsyncIsNotRetried) {
   FileWriter file(folder.path() / "a");
   file.write("x");
   const Injection injection({.call = 1, .error = EIO});
-  EXPECT_THAT([&] { file.finish(); }, ThrowsMessage<IoError>(HasSubstr("cannot fsync")));
+  EXPECT_THAT(message_of<IoError>([&] { file.finish(); }), HasSubstr("cannot fsync"));
   EXPECT_EQ(injection.calls(), 1);
 }
 

@@ -11,6 +11,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/file_writer.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/path_error.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/base/temporary_name.h"
@@ -21,7 +22,6 @@ namespace {
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
-using testing::ThrowsMessage;
 
 auto entries(const std::filesystem::path& folder) {
   return std::distance(std::filesystem::directory_iterator(folder), {});
@@ -50,12 +50,8 @@ TEST(Files, FailureWhileFillingKeepsTheOldContent) {
 }
 
 TEST(Files, MissingFileIsNamed) {
-  try {
-    read_file("/no/such/file");
-    FAIL();
-  } catch (const IoError& error) {
-    EXPECT_STREQ(error.what(), "cannot read /no/such/file: No such file or directory");
-  }
+  EXPECT_EQ(message_of<IoError>([&] { read_file("/no/such/file"); }),
+            "cannot read /no/such/file: No such file or directory");
 }
 
 TEST(Files, OnlyAMissingFileIsEmpty) {
@@ -130,11 +126,10 @@ TEST(Files, FoldersAreMadeWithTheirParents) {
   EXPECT_TRUE(std::filesystem::is_directory(folder.path() / "a/b/c"));
   const std::string file = folder.path() / "file";
   write_file_atomic(file, "");
-  EXPECT_THAT([&] { make_folders(file); },
-              ThrowsMessage<IoError>("cannot create the folder " + file + ": Not a directory"));
-  EXPECT_THAT(
-      [&] { make_folders(file + "/a/b"); },
-      ThrowsMessage<IoError>("cannot create the folder " + file + "/a/b: " + file + ": Not a directory"));
+  EXPECT_THAT(message_of<IoError>([&] { make_folders(file); }),
+              "cannot create the folder " + file + ": Not a directory");
+  EXPECT_THAT(message_of<IoError>([&] { make_folders(file + "/a/b"); }),
+              "cannot create the folder " + file + "/a/b: " + file + ": Not a directory");
 }
 
 TEST(Files, PathsOfResultsAreRefusedWhereNoFileCanBeCreated) {
@@ -145,8 +140,8 @@ TEST(Files, PathsOfResultsAreRefusedWhereNoFileCanBeCreated) {
   EXPECT_NO_THROW(require_file_path(path("file")));
   EXPECT_NO_THROW(require_file_path(path("a/new")));
   const auto refuses = [&](const std::string& name, const char* reason) {
-    EXPECT_THAT([&] { require_file_path(path(name)); },
-                ThrowsMessage<PathError>("cannot write " + path(name).string() + ": " + reason));
+    EXPECT_THAT(message_of<PathError>([&] { require_file_path(path(name)); }),
+                "cannot write " + path(name).string() + ": " + reason);
   };
   refuses("no/new", "No such file or directory");
   refuses("file/new", "Not a directory");
@@ -158,13 +153,13 @@ TEST(Files, FolderIsRenamedToAFreeNameOnly) {
   const TempFolder folder;
   make_folders(folder.path() / "a");
   make_folders(folder.path() / "taken");  // empty: rename(2) would replace it
-  EXPECT_THAT([&] { rename_folder(folder.path() / "a", folder.path() / "taken"); },
-              ThrowsMessage<IoError>(EndsWith("taken: File exists")));
+  EXPECT_THAT(message_of<IoError>([&] { rename_folder(folder.path() / "a", folder.path() / "taken"); }),
+              EndsWith("taken: File exists"));
   EXPECT_EQ(entries(folder.path()), 2);
   rename_folder(folder.path() / "a", folder.path() / "b");
   EXPECT_TRUE(std::filesystem::is_directory(folder.path() / "b"));
-  EXPECT_THAT([&] { rename_folder(folder.path() / "a", folder.path() / "c"); },
-              ThrowsMessage<IoError>(EndsWith("c: No such file or directory")));
+  EXPECT_THAT(message_of<IoError>([&] { rename_folder(folder.path() / "a", folder.path() / "c"); }),
+              EndsWith("c: No such file or directory"));
 }
 
 TEST(Files, FolderIsRemovedWithItsContent) {
@@ -231,12 +226,12 @@ TEST(Files, OnlyFilesAreMapped) {
   const TempFolder folder;
   const auto pipe = folder.path() / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_THAT([&] { MappedFile file(pipe); },
-              ThrowsMessage<IoError>(HasSubstr("it is a pipe; expected a file")));
-  EXPECT_THAT([] { MappedFile file("/dev/zero"); },
-              ThrowsMessage<IoError>(HasSubstr("/dev/zero: it is a device; expected a file")));
-  EXPECT_THAT([] { read_file("/dev/zero"); },
-              ThrowsMessage<IoError>(HasSubstr("it is a device with more than 256 MiB")));
+  EXPECT_THAT(message_of<IoError>([&] { MappedFile file(pipe); }),
+              HasSubstr("it is a pipe; expected a file"));
+  EXPECT_THAT(message_of<IoError>([] { MappedFile file("/dev/zero"); }),
+              HasSubstr("/dev/zero: it is a device; expected a file"));
+  EXPECT_THAT(message_of<IoError>([] { read_file("/dev/zero"); }),
+              HasSubstr("it is a device with more than 256 MiB"));
 }
 
 TEST(Files, HomeIsExpanded) {

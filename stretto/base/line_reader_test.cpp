@@ -5,6 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 
 namespace stretto {
@@ -57,12 +58,8 @@ TEST(LineReader, LinesAcrossParts) {
 }
 
 TEST(LineReader, ALineOf16MebibytesIsTheLongest) {
-  try {
-    lines_of("a\n" + std::string(size_t{17} << 20, 'b'));
-    FAIL();
-  } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("text:2: a line of more than 16 MiB; expected one text per line"));
-  }
+  EXPECT_THAT(message_of<DataError>([&] { lines_of("a\n" + std::string(size_t{17} << 20, 'b')); }),
+              HasSubstr("text:2: a line of more than 16 MiB; expected one text per line"));
 }
 
 TEST(LineReader, RestOfTheInput) {

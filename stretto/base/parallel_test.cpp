@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "stretto/base/message_support.h"
+
 namespace stretto {
 namespace {
 
@@ -28,12 +30,7 @@ TEST(Parallel, ThrowsTheFirstFailure) {
     };
   };
   for (int repetition = 0; repetition < 100; ++repetition) {
-    try {
-      run_in_parts(1000, 4, fail_from(300));
-      FAIL();
-    } catch (const std::runtime_error& error) {
-      EXPECT_STREQ(error.what(), "300");
-    }
+    EXPECT_EQ(message_of<std::runtime_error>([&] { run_in_parts(1000, 4, fail_from(300)); }), "300");
   }
 }
 

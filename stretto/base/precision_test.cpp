@@ -4,12 +4,12 @@
 
 #include "stretto/base/enum_names.h"
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 
 namespace stretto {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 enum class Cell { lstm, gru };
 constexpr auto names_of(Cell) { return std::to_array<std::string_view>({"LSTM", "GRU"}); }
@@ -27,9 +27,8 @@ TEST(Precision, SpellingsAreAcceptedAndRefusalsGiveTheReason) {
   for (const auto& [spelling, name] : precision_spellings())
     EXPECT_EQ(name_of(parse_precision(spelling)), name);
   for (const auto& [name, reason] : refused_precisions())
-    EXPECT_THAT([&name = name] { parse_precision(name); }, ThrowsMessage<ConfigError>(HasSubstr(reason)));
-  EXPECT_THAT([] { parse_precision("bf61"); },
-              ThrowsMessage<ConfigError>(HasSubstr("did you mean \"bf16\"?")));
+    EXPECT_THAT(message_of<ConfigError>([&name = name] { parse_precision(name); }), HasSubstr(reason));
+  EXPECT_THAT(message_of<ConfigError>([] { parse_precision("bf61"); }), HasSubstr("did you mean \"bf16\"?"));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/file_faults.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 
 namespace stretto::checkpoint_format {
@@ -33,9 +34,8 @@ class RunLockTest : public ::testing::Test {
 TEST_F(RunLockTest, IsHeldOnceAndUntilItsEnd) {
   {
     const RunLock first(run_);
-    EXPECT_THAT([&] { RunLock second(run_, short_time); },
-                ::testing::ThrowsMessage<ConfigError>(
-                    ::testing::HasSubstr("another run is writing into " + run_.string())));
+    EXPECT_THAT(message_of<ConfigError>([&] { RunLock second(run_, short_time); }),
+                ::testing::HasSubstr("another run is writing into " + run_.string()));
     const RunLock elsewhere(temp_.path() / "runs/other");
     begin_run();
   }
@@ -134,9 +134,8 @@ TEST_F(RunLockTest, DeletingTheLockFileDoesNotReleaseIt) {
 TEST_F(RunLockTest, ALinkInItsPlaceIsNotFollowed) {
   std::filesystem::create_directories(run_);
   std::filesystem::create_symlink(temp_.path() / "elsewhere", run_ / ".lock");
-  EXPECT_THAT(
-      [&] { RunLock::try_take(run_); },
-      ::testing::ThrowsMessage<IoError>(::testing::HasSubstr("cannot write " + (run_ / ".lock").string())));
+  EXPECT_THAT(message_of<IoError>([&] { RunLock::try_take(run_); }),
+              ::testing::HasSubstr("cannot write " + (run_ / ".lock").string()));
   EXPECT_FALSE(std::filesystem::exists(temp_.path() / "elsewhere"));
 }
 

@@ -130,13 +130,8 @@ TEST_F(Store, AddFromManyThreadsLosesNothing) {
 TEST_F(Store, WaitTimesOutAndTheClientStaysUsable) {
   StoreClient a = client();
   const auto begin = Clock::now();
-  try {
-    a.get("never", 150ms);
-    FAIL();
-  } catch (const StoreTimeout& error) {
-    EXPECT_THAT(error.what(),
-                AllOf(HasSubstr("150 ms have passed without \"never\""), HasSubstr("127.0.0.1:")));
-  }
+  EXPECT_THAT(message_of<StoreTimeout>([&] { a.get("never", 150ms); }),
+              AllOf(HasSubstr("150 ms have passed without \"never\""), HasSubstr("127.0.0.1:")));
   EXPECT_GE(Clock::now() - begin, 150ms);
   EXPECT_THROW(a.wait({"never"}, 0ms), StoreTimeout);
   EXPECT_EQ(a.add("n", 1), 1);
@@ -145,12 +140,8 @@ TEST_F(Store, WaitTimesOutAndTheClientStaysUsable) {
 TEST_F(Store, AddingToATextIsAnError) {
   StoreClient a = client();
   a.set("k", "many");
-  try {
-    a.add("k", 1);
-    FAIL();
-  } catch (const DistributedError& error) {
-    EXPECT_THAT(error.what(), has_all("key \"k\": ", "\"many\"", "1 cannot be added"));
-  }
+  EXPECT_THAT(message_of<DistributedError>([&] { a.add("k", 1); }),
+              has_all("key \"k\": ", "\"many\"", "1 cannot be added"));
 }
 
 TEST_F(Store, WrongSecretIsRefusedAndLogged) {
@@ -222,12 +213,8 @@ TEST_F(Store, AFullStoreReportsItAndContinues) {
   const StoreServer small(bind_socket(local), "s", {.limits = {.keys = 2, .bytes = 1000}});
   StoreClient a(small.endpoint(), "s");
   a.set("a", "v"), a.set("b", "v");
-  try {
-    a.set("c", "v");
-    FAIL();
-  } catch (const DistributedError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("key \"c\": the store is full: it holds 2 keys"));
-  }
+  EXPECT_THAT(message_of<DistributedError>([&] { a.set("c", "v"); }),
+              HasSubstr("key \"c\": the store is full: it holds 2 keys"));
   EXPECT_EQ(a.get("a", 1s), "v");
 }
 
@@ -309,12 +296,8 @@ TEST_F(Store, EndOfTheServerIsReported) {
   auto value = std::async(std::launch::async, [&] { return a.get("k", 20s); });
   EXPECT_EQ(value.wait_for(50ms), std::future_status::timeout);
   server.reset();
-  try {
-    value.get();
-    FAIL();
-  } catch (const DistributedError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("runs in the launcher, which may have ended"));
-  }
+  EXPECT_THAT(message_of<DistributedError>([&] { value.get(); }),
+              HasSubstr("runs in the launcher, which may have ended"));
   EXPECT_THROW(a.set("k", "v"), DistributedError);
 }
 
@@ -340,12 +323,8 @@ TEST(StoreClientStart, AnotherKindOfServerIsNamed) {
     const std::string text = "HTTP/1.1 400 Bad Request\r\n" + std::string(100, ' ');
     EXPECT_GT(::send(client.get(), text.data(), text.size(), 0), 0);
   });
-  try {
-    const StoreClient client(where, "s");
-    ADD_FAILURE();
-  } catch (const DistributedError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("is not a rendezvous store of this version"));
-  }
+  EXPECT_THAT(message_of<DistributedError>([&] { const StoreClient client(where, "s"); }),
+              HasSubstr("is not a rendezvous store of this version"));
   server.join();
 }
 
@@ -358,12 +337,8 @@ TEST(BindSocket, AReservedPortCanStillBeServed) {
 TEST(BindSocket, ATakenPortIsNamed) {
   const Fd taken = bind_socket(local);
   ASSERT_EQ(::listen(taken.get(), 1), 0);
-  try {
-    bind_socket(bound_endpoint(taken));
-    FAIL();
-  } catch (const IoError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("127.0.0.1:"), HasSubstr("in use")));
-  }
+  EXPECT_THAT(message_of<IoError>([&] { bind_socket(bound_endpoint(taken)); }),
+              AllOf(HasSubstr("127.0.0.1:"), HasSubstr("in use")));
 }
 
 TEST_F(Store, AddsWhenAClientEnds) {

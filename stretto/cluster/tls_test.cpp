@@ -29,7 +29,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 using namespace std::chrono_literals;
 
 const Endpoint peer = {"10.0.0.7", 29500};  // a name for messages
@@ -198,10 +197,10 @@ TEST(Tls, NothingOnTheWireIsPlain) {
 TEST(Tls, AnotherSecretIsRefusedOnBothSides) {
   Wire wire;
   const Fd accepting = accept_tls(std::move(wire.accepting_end), "secret");
-  EXPECT_THAT(
-      [&] { connect_tls(std::move(wire.connecting_end), peer, "another", Clock::now() + 20s); },
-      ThrowsMessage<PeerRefusal>(has_all("10.0.0.7:29500: ", "encryption of this process was refused",
-                                         "(STRETTO_SECRET or STRETTO_SECRET_FILE)", "not the job's")));
+  EXPECT_THAT(message_of<PeerRefusal>(
+                  [&] { connect_tls(std::move(wire.connecting_end), peer, "another", Clock::now() + 20s); }),
+              has_all("10.0.0.7:29500: ", "encryption of this process was refused",
+                      "(STRETTO_SECRET or STRETTO_SECRET_FILE)", "not the job's"));
   EXPECT_EQ(receive_all(accepting), "");
 }
 
@@ -233,11 +232,12 @@ TEST(Tls, ACertificateDoesNotReplaceTheSecret) {
 
 TEST(Tls, ASideThatDoesNotEncryptIsNamed) {
   const StoreServer plain(bind_socket({"127.0.0.1", 0}), "secret");
-  EXPECT_THAT([&] { StoreClient(plain.endpoint(), "secret", {.encrypt = true}); },
-              ThrowsMessage<OneSideEncrypts>(has_all("process there does not encrypt", "this one does")));
+  EXPECT_THAT(
+      message_of<OneSideEncrypts>([&] { StoreClient(plain.endpoint(), "secret", {.encrypt = true}); }),
+      has_all("process there does not encrypt", "this one does"));
   const StoreServer encrypted(bind_socket({"127.0.0.1", 0}), "secret", {.encrypt = true});
-  EXPECT_THAT([&] { StoreClient(encrypted.endpoint(), "secret"); },
-              ThrowsMessage<OneSideEncrypts>(has_all("process there encrypts", "this one does not")));
+  EXPECT_THAT(message_of<OneSideEncrypts>([&] { StoreClient(encrypted.endpoint(), "secret"); }),
+              has_all("process there encrypts", "this one does not"));
 }
 
 // The receiver gets what came before, and then the end, never other bytes.
@@ -277,8 +277,9 @@ TEST(Tls, AConnectionWithoutFreeDescriptorsFailsLikeAnyOther) {
   const Fd warm = accept_tls(std::move(other.first), "secret");  // whatever opens files once has done so
   send_text(ends.second, tls_greeting);
   const FewDescriptors none(0);
-  EXPECT_THAT([&] { connect_tls(std::move(ends.first), peer, "secret", Clock::now() + 20s); },
-              ThrowsMessage<DistributedError>(HasSubstr("10.0.0.7:29500: cannot encrypt a connection")));
+  EXPECT_THAT(message_of<DistributedError>(
+                  [&] { connect_tls(std::move(ends.first), peer, "secret", Clock::now() + 20s); }),
+              HasSubstr("10.0.0.7:29500: cannot encrypt a connection"));
 }
 
 // A connection takes one descriptor, and its encryption two more.

@@ -16,8 +16,6 @@
 namespace stretto::columnar {
 namespace {
 
-using testing::ThrowsMessage;
-
 std::filesystem::path golden(const std::string& name) {
   return std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/columnar" / name;
 }
@@ -78,8 +76,8 @@ TEST(SavedDataSets, NameTheirFilesInOrder) {
   const TempFolder folder;
   for (const char* content : {"{}", "[]", R"({"_data_files": [{}]})"}) {
     write_file_atomic(folder.path() / "state.json", content);
-    EXPECT_THAT([&] { saved_files(folder.path()); },
-                ThrowsMessage<DataError>(has_all("state.json: it names no files of data")));
+    EXPECT_THAT(message_of<DataError>([&] { saved_files(folder.path()); }),
+                has_all("state.json: it names no files of data"));
   }
 }
 
@@ -136,8 +134,8 @@ TEST_F(ArrowFiles, DamagedOnesAreRefused) {
       const auto read = [&] { return lines_of(file); };
       // The end of a stream may be missing.
       if (std::string_view(name) == "rows.arrow" && size > bytes.size() / 2) continue;
-      EXPECT_THAT(
-          read, ThrowsMessage<DataError>(has_all(file.string() + ": " + kind + " that Arrow cannot read: ")))
+      EXPECT_THAT(message_of<DataError>(read),
+                  has_all(file.string() + ": " + kind + " that Arrow cannot read: "))
           << size;
     }
   }

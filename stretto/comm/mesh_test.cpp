@@ -52,8 +52,8 @@ std::vector<std::string> errors_on_mesh(const std::string& backend,
 
 TEST(Mesh, SizesThatDoNotMultiplyToTheWorldAreRefused) {
   comm::run_rank_threads(2, [](Group& world) {
-    EXPECT_THAT([&] { Mesh(world, {.dp_replicate = 3, .tp = 2}); },
-                ::testing::ThrowsMessage<ConfigError>(HasSubstr("= 6 ranks, but the job has 2")));
+    EXPECT_THAT(message_of<ConfigError>([&] { Mesh(world, {.dp_replicate = 3, .tp = 2}); }),
+                HasSubstr("= 6 ranks, but the job has 2"));
   });
 }
 
@@ -123,10 +123,9 @@ TEST(Mesh, TheTimeInsideCallsIsSummedOverGroups) {
 TEST(Mesh, SetsWithoutAGroupAreRefused) {
   comm::run_rank_threads(1, [](Group& world) {
     const Mesh mesh(world, {});
-    EXPECT_THAT([&] { mesh.group(Axis::pp | Axis::cp); },
-                ::testing::ThrowsMessage<ConfigError>(
-                    ::testing::AllOf(::testing::StartsWith("mesh: "),
-                                     has_all("no group of {pp, cp}", "possible: {tp}, {cp}, {dp_shard}, "))));
+    EXPECT_THAT(message_of<ConfigError>([&] { mesh.group(Axis::pp | Axis::cp); }),
+                ::testing::AllOf(::testing::StartsWith("mesh: "),
+                                 has_all("no group of {pp, cp}", "possible: {tp}, {cp}, {dp_shard}, ")));
   });
 }
 
@@ -199,8 +198,7 @@ TEST(Mesh, RanksAlongAxesExchangeTensors) {
     EXPECT_FALSE(data.all_reduce(weight * 2).requires_grad());
     const AxisRanks refused(mesh.group(Axes::data), "not now");
     EXPECT_EQ(refused.size(), 2);
-    EXPECT_THAT([&] { refused.all_reduce(own); },
-                ::testing::ThrowsMessage<ConfigError>(HasSubstr("not now")));
+    EXPECT_THAT(message_of<ConfigError>([&] { refused.all_reduce(own); }), HasSubstr("not now"));
   });
 }
 
@@ -252,12 +250,9 @@ TEST(Group, HasADevice) {
   GroupOptions options;
   for (const at::Device device : {at::Device(at::kCPU), at::Device(at::kCUDA)}) {
     options.device = device;
-    try {
-      const Group group("nccl", memory_store(), 0, 1, options);
-      FAIL() << device;
-    } catch (const ConfigError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("expected a GPU with its index, for example cuda:0"));
-    }
+    EXPECT_THAT(message_of<ConfigError>([&] { const Group group("nccl", memory_store(), 0, 1, options); }),
+                HasSubstr("expected a GPU with its index, for example cuda:0"))
+        << device;
   }
   options.device = at::Device(at::kCUDA, 0);
   EXPECT_THROW(Group("shm", memory_store(), 0, 1, options), ConfigError);

@@ -122,20 +122,11 @@ TEST(SocketMessages, AreReceivedFromOneRankWhileAnotherIsNotRead) {
   });
 }
 
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const DistributedError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(SocketMessages, SendToARankThatLeavesFails) {
   run(2, [](Group& group) {
     group.barrier();
     if (group.rank() == 1) return;
-    EXPECT_THAT(error_of([&] { group.send(bytes(16 * mib, 1), 1).wait(); }),
+    EXPECT_THAT(message_of<DistributedError>([&] { group.send(bytes(16 * mib, 1), 1).wait(); }),
                 has_all("send [16777216] uint8 #0 of group world failed", "rank 1 closed the connection"));
   });
 }
@@ -146,7 +137,7 @@ TEST(SocketMessages, SendWithoutAReceiveFailsAtTheDeadline) {
       2, tcp_options(500ms),
       [&](Group& group) {
         if (group.rank() == 1) return over.get_future().wait();
-        EXPECT_THAT(error_of([&] { group.send(bytes(16 * mib, 1), 1).wait(); }),
+        EXPECT_THAT(message_of<DistributedError>([&] { group.send(bytes(16 * mib, 1), 1).wait(); }),
                     HasSubstr("rank 1 has not taken the message until the deadline"));
         over.set_value();
       },
@@ -174,7 +165,7 @@ TEST(SocketMessages, OutliveTheirSendersGroup) {
       receives[static_cast<size_t>(i)].wait();
       EXPECT_TRUE(messages[static_cast<size_t>(i)].equal(bytes(mib, i)));
     }
-    EXPECT_THAT(error_of([&] { group.recv(messages[0], 0).wait(); }),
+    EXPECT_THAT(message_of<DistributedError>([&] { group.recv(messages[0], 0).wait(); }),
                 HasSubstr("rank 0 closed the connection"));
   }
 }
@@ -201,14 +192,14 @@ class RawRank {
   const cluster::Clock::time_point deadline_ = cluster::Clock::now() + 20s;
 };
 
-Frame message_of(int tag, uint64_t bytes) { return {Frame::Kind::message, tag, 0, 0, bytes}; }
+Frame message_frame(int tag, uint64_t bytes) { return {Frame::Kind::message, tag, 0, 0, bytes}; }
 
 // The outcome of a receive of 16 bytes with tag 0 at rank 0.
 std::string receive_from(const std::function<void(RawRank&)>& forge) {
   const auto store = memory_store();
   auto error = std::async(std::launch::async, [&] {
     Group group("tcp", store, 0, 2, tcp_options());
-    return error_of([&] { group.recv(at::empty({4}), 1).wait(); });
+    return message_of<DistributedError>([&] { group.recv(at::empty({4}), 1).wait(); });
   });
   try {
     RawRank rank(*store->store);
@@ -221,13 +212,13 @@ std::string receive_from(const std::function<void(RawRank&)>& forge) {
 
 TEST(ForgedMessages, MoreThanMayBeSentAheadIsRefused) {
   for (const uint64_t bytes : {SendWindow::limit + 1, uint64_t{1} << 40, ~uint64_t{0}}) {
-    EXPECT_THAT(receive_from([&](RawRank& rank) { rank.send(message_of(9, bytes)); }),
+    EXPECT_THAT(receive_from([&](RawRank& rank) { rank.send(message_frame(9, bytes)); }),
                 has_all("rank 1 sent a message that cannot be received",
                         fmt::format("it has {} bytes and was not asked for", bytes), "others of 0 bytes",
                         "at most 4194304"));
   }
   std::string flood;
-  const Frame empty = message_of(9, 0);
+  const Frame empty = message_frame(9, 0);
   for (int i = 0; i < 10'000; ++i) flood.append(reinterpret_cast<const char*>(&empty), sizeof empty);
   EXPECT_THAT(receive_from([&](RawRank& rank) { rank.send(flood); }),
               has_all("it has 0 bytes and was not asked for", "others of 4194304 bytes"));
@@ -253,7 +244,7 @@ TEST(ForgedMessages, AnnouncementsOfImpossibleNumbersAreRefused) {
 
 // However many bytes a message claims to have, the error is immediate and no memory is allocated.
 TEST(ForgedMessages, WrongSizeIsDropped) {
-  EXPECT_THAT(receive_from([](RawRank& rank) { rank.send(message_of(0, uint64_t{1} << 62)); }),
+  EXPECT_THAT(receive_from([](RawRank& rank) { rank.send(message_frame(0, uint64_t{1} << 62)); }),
               HasSubstr("a message of 4611686018427387904 bytes arrived; expected [4] Float"));
 }
 
@@ -276,7 +267,7 @@ TEST(ForgedMessages, AReceiverOfOtherTagsGetsAtMostTheLimit) {
     for (int i = 0; i < messages; ++i) sends.push_back(group.send(at::empty({0}), 1));
     sends.push_back(group.send(at::empty({0}), 1, /*tag=*/1));
     sends.back().wait();
-    return error_of([&] { sends[messages - 1].wait(); });
+    return message_of<DistributedError>([&] { sends[messages - 1].wait(); });
   });
   uint64_t ahead = 0;
   {

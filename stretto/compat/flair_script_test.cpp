@@ -28,12 +28,7 @@ class FlairScript : public ::testing::Test {
     return translate_flair_script(more);
   }
   std::string error(const std::vector<std::string>& more) {
-    try {
-      translate(more);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "no error";
+    return message_of<ConfigError>([&] { translate(more); });
   }
   TempFolder data_;
 };

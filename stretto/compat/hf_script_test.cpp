@@ -19,12 +19,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 
 std::string script_error(Script script, const std::vector<std::string>& arguments) {
-  try {
-    translate_script(script, arguments);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "no error";
+  return message_of<ConfigError>([&] { translate_script(script, arguments); });
 }
 
 // The recipe for the required flags of run-ner and `more`.

@@ -20,7 +20,6 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 constexpr const char* config =
     R"({"model_type": "llama", "vocab_size": 100, "hidden_size": 32, "num_hidden_layers": 2,
@@ -56,12 +55,7 @@ class LlamaScript : public ::testing::Test {
   std::string error(std::vector<std::string> more, const std::string& data = "text.txt") const {
     if (std::ranges::find(more, "--max_steps") == more.end())
       more.insert(more.end(), {"--max_steps", "5000"});
-    try {
-      translate(more, data);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "no error";
+    return message_of<ConfigError>([&] { translate(more, data); });
   }
 
   TempFolder folder_;

@@ -10,8 +10,6 @@
 namespace stretto {
 namespace {
 
-using ::testing::ThrowsMessage;
-
 // Writes a recipe whose files all exist, with `overrides` applied.
 class CheckRecipe : public ::testing::Test {
  protected:
@@ -34,7 +32,7 @@ class CheckRecipe : public ::testing::Test {
     refuses_to(Verb::train, overrides, named...);
   }
   void refuses_to(Verb verb, const std::vector<std::string>& overrides, const auto&... named) {
-    EXPECT_THAT([&] { check(overrides, verb); }, ThrowsMessage<ConfigError>(has_all(named...)));
+    EXPECT_THAT(message_of<ConfigError>([&] { check(overrides, verb); }), has_all(named...));
   }
 
   TempFolder folder_;

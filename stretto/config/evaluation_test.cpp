@@ -9,8 +9,6 @@
 namespace stretto {
 namespace {
 
-using ::testing::ThrowsMessage;
-
 Recipe resolved(const std::string& yaml) {
   Recipe recipe = parse_recipe("data: {train: a.tsv}\n" + yaml, "r.yaml");
   resolve_evaluation(recipe);
@@ -19,12 +17,11 @@ Recipe resolved(const std::string& yaml) {
 
 void refuses(const std::string& yaml, const auto&... named) {
   const Recipe recipe = resolved(yaml);
-  EXPECT_THAT(
-      [&] {
-        require_evaluated_samples(recipe);
-        check_evaluation(recipe);
-      },
-      ThrowsMessage<ConfigError>(has_all(named...)))
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                require_evaluated_samples(recipe);
+                check_evaluation(recipe);
+              }),
+              has_all(named...))
       << yaml;
 }
 

@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/config/recipe.h"
 
 namespace stretto {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 using Unit = Interval::Unit;
 
 TEST(Interval, StepsEpochsTimesEvaluations) {
@@ -48,8 +48,8 @@ TEST(Interval, AnythingElseIsRefused) {
     EXPECT_THROW(Interval{text}, ConfigError) << text;
   }
   EXPECT_THROW(Interval{0}, ConfigError);
-  EXPECT_THAT([] { Interval("often"); },
-              ThrowsMessage<ConfigError>(HasSubstr("\"often\" is not an interval: steps (500), epochs")));
+  EXPECT_THAT(message_of<ConfigError>([] { Interval("often"); }),
+              HasSubstr("\"often\" is not an interval: steps (500), epochs"));
 }
 
 TEST(Interval, IsReadFromRecipesWithItsPlace) {
@@ -63,8 +63,8 @@ TEST(Interval, IsReadFromRecipesWithItsPlace) {
   EXPECT_EQ(parse_recipe(dump_recipe(recipe), "dumped"), recipe);
   for (const char* setting : {"evaluate: {every: sometimes}", "checkpoint: {every: 1.5}",
                               "track: {log_every: 0}", "training: {max_time: 90}"}) {
-    EXPECT_THAT([&] { parse_recipe(setting, "r.yaml"); },
-                ThrowsMessage<ConfigError>(testing::MatchesRegex("r.yaml:1:[0-9]+: .* is not an? .*")))
+    EXPECT_THAT(message_of<ConfigError>([&] { parse_recipe(setting, "r.yaml"); }),
+                testing::MatchesRegex("r.yaml:1:[0-9]+: .* is not an? .*"))
         << setting;
   }
 }

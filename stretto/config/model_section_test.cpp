@@ -10,8 +10,6 @@
 namespace stretto {
 namespace {
 
-using ::testing::ThrowsMessage;
-
 // A recipe of a language model whose model.config is a section.
 Recipe small_model(const std::string& model, const std::string& task = "causal-lm") {
   return recipe_of("task: " + task + "\nmodel:\n" + model);
@@ -39,8 +37,7 @@ TEST(ModelSection, IsAConfigJson) {
 
 TEST(ModelSection, MistakesHaveThePositionOfTheirKey) {
   const auto refuses = [](const std::string& model, const auto&... named) {
-    EXPECT_THAT([&] { check_model_section(small_model(model)); },
-                ThrowsMessage<ConfigError>(has_all(named...)))
+    EXPECT_THAT(message_of<ConfigError>([&] { check_model_section(small_model(model)); }), has_all(named...))
         << model;
   };
   const std::string llama = "  type: llama\n  config:\n";
@@ -70,10 +67,10 @@ TEST(ModelSection, MistakesHaveThePositionOfTheirKey) {
   refuses("  config: {model_type: bert}\n",
           "r.yaml:3:24: model.config.model_type: a bert cannot be described",
           "but gpt2, llama, mistral, qwen2, qwen3 can", "path of its config.json");
-  EXPECT_THAT(
-      [&] { check_model_section(small_model(llama + "    hidden_size: 64\n", "text-classification")); },
-      ThrowsMessage<ConfigError>(
-          has_all("r.yaml:3:9: model.type: a llama ", "task text-classification", "but for causal-lm")));
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                check_model_section(small_model(llama + "    hidden_size: 64\n", "text-classification"));
+              }),
+              has_all("r.yaml:3:9: model.type: a llama ", "task text-classification", "but for causal-lm"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/config/recipe.h"
 #include "stretto/optim_config/optimizers.h"
 #include "stretto/settings/describe.h"
@@ -13,7 +14,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-using ::testing::ThrowsMessage;
 
 struct NetworkSettings {
   int64_t hidden = 32;
@@ -60,10 +60,12 @@ TEST(ProgramFields, AreReadWrittenAndComparedLikeBundledOnes) {
 
 TEST(ProgramFields, ReplaceABundledSection) {
   ProgramSettings settings;
-  EXPECT_THAT([&] { parse_recipe("model: {path: x}\n", "r.yaml", {}, settings::fields_of(settings)); },
-              ThrowsMessage<ConfigError>(StartsWith("r.yaml:1:9: model.path is not a setting")));
-  EXPECT_THAT([&] { parse_recipe("model: {hidden: 0}\n", "r.yaml", {}, settings::fields_of(settings)); },
-              ThrowsMessage<ConfigError>(HasSubstr("model.hidden: 0 is out of range")));
+  EXPECT_THAT(message_of<ConfigError>(
+                  [&] { parse_recipe("model: {path: x}\n", "r.yaml", {}, settings::fields_of(settings)); }),
+              StartsWith("r.yaml:1:9: model.path is not a setting"));
+  EXPECT_THAT(message_of<ConfigError>(
+                  [&] { parse_recipe("model: {hidden: 0}\n", "r.yaml", {}, settings::fields_of(settings)); }),
+              HasSubstr("model.hidden: 0 is out of range"));
 }
 
 TEST(ProgramFields, CannotTakeTheNameOfABundledSetting) {
@@ -71,9 +73,9 @@ TEST(ProgramFields, CannotTakeTheNameOfABundledSetting) {
     int64_t training = 1;
     void fields(settings::Fields& field) { field("training", training, "help"); }
   } settings;
-  EXPECT_THAT([&] { parse_recipe("output: o\n", "r.yaml", {}, settings::fields_of(settings)); },
-              ThrowsMessage<ConfigError>(
-                  HasSubstr("declares the setting \"training\", which is reserved by stretto")));
+  EXPECT_THAT(message_of<ConfigError>(
+                  [&] { parse_recipe("output: o\n", "r.yaml", {}, settings::fields_of(settings)); }),
+              HasSubstr("declares the setting \"training\", which is reserved by stretto"));
 }
 
 }  // namespace

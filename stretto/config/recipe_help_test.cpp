@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/config/recipe.h"
 
 // Help and JSON schema of the settings.
@@ -13,7 +14,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-using ::testing::ThrowsMessage;
 
 TEST(Recipe, HelpAndSchemaContainEverySetting) {
   const std::string help = recipe_help();
@@ -33,10 +33,10 @@ TEST(RecipeHelp, IsGivenForOneSectionOrSetting) {
   EXPECT_THAT(recipe_help_on("optimizer"), AllOf(StartsWith("\noptimizer: "), HasSubstr("  optimizer.lr\n"),
                                                  ::testing::Not(HasSubstr("training."))));
   EXPECT_THAT(recipe_help_on("optimizer.lr"), StartsWith("  optimizer.lr\n      peak learning rate"));
-  EXPECT_THAT([] { recipe_help_on("optimiser"); },
-              ThrowsMessage<ConfigError>(HasSubstr("did you mean \"optimizer\"?")));
-  EXPECT_THAT([] { recipe_help_on("warmup_ratio"); },
-              ThrowsMessage<ConfigError>(HasSubstr("did you mean \"scheduler.warmup_ratio\"?")));
+  EXPECT_THAT(message_of<ConfigError>([] { recipe_help_on("optimiser"); }),
+              HasSubstr("did you mean \"optimizer\"?"));
+  EXPECT_THAT(message_of<ConfigError>([] { recipe_help_on("warmup_ratio"); }),
+              HasSubstr("did you mean \"scheduler.warmup_ratio\"?"));
 }
 
 TEST(RecipeSchema, RefusesSettingsOfAnotherType) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 
 namespace stretto::corpus {
 namespace {
@@ -12,12 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string conll_failure(std::string_view content) {
-  try {
-    parse_conll(content, "a.conll");
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "no error";
+  return message_of<DataError>([&] { parse_conll(content, "a.conll"); });
 }
 
 TEST(Conll, SentencesColumnsAndDocuments) {

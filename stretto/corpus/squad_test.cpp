@@ -16,12 +16,7 @@ constexpr const char* article = R"({"version": "v2.0", "data": [{"title": "T", "
                              {"id": 2, "question": "who?", "answers": [], "is_impossible": true}]}]}]})";
 
 std::string squad_failure(std::string_view content) {
-  try {
-    parse_questions(content, "d.json");
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "no error";
+  return message_of<DataError>([&] { parse_questions(content, "d.json"); });
 }
 
 TEST(Questions, SquadsLayout) {
@@ -74,13 +69,8 @@ TEST(Questions, GoldAnswersAndUnanswerableQuestions) {
 }
 
 TEST(Questions, AnIdThatOccursTwiceIsNamedWithBothPlaces) {
-  const auto failure = [](const std::string& content, const char* name) -> std::string {
-    try {
-      parse_questions(content, name).require_distinct_ids();
-    } catch (const DataError& error) {
-      return error.what();
-    }
-    return "no error";
+  const auto failure = [](const std::string& content, const char* name) {
+    return message_of<DataError>([&] { parse_questions(content, name).require_distinct_ids(); });
   };
   const std::string row = R"({"id": "7", "context": "a b", "question": "q"})",
                     other = R"({"id": "8", "context": "a b", "question": "q"})";

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 
 namespace stretto::corpus {
 namespace {
@@ -80,20 +81,13 @@ TEST(Tags, SchemesAreDetectedAsBySeqeval) {
 }
 
 TEST(Tags, Refusals) {
-  const auto message = [](const auto& body) -> std::string {
-    try {
-      body();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
-  };
-  EXPECT_THAT(message([] { parse_tag_scheme("IOB3"); }),
+  EXPECT_THAT(message_of([] { parse_tag_scheme("IOB3"); }),
               HasSubstr("scheme: \"IOB3\" is not a tag scheme; did you mean \"IOB1\""));
-  EXPECT_THAT(message([] { strict_spans(Tags{"X-A"}, TagScheme::iob2); }), HasSubstr("\"X-A\" is not a tag"));
-  EXPECT_THAT(message([] { strict_spans(Tags{"S-A"}, TagScheme::iob2); }),
+  EXPECT_THAT(message_of([] { strict_spans(Tags{"X-A"}, TagScheme::iob2); }),
+              HasSubstr("\"X-A\" is not a tag"));
+  EXPECT_THAT(message_of([] { strict_spans(Tags{"S-A"}, TagScheme::iob2); }),
               HasSubstr("the tag \"S-A\" does not occur in IOB2"));
-  EXPECT_THAT(message([] {
+  EXPECT_THAT(message_of([] {
                 detect_tag_scheme(std::vector<Tags>{{"I-A", "S-A"}});
               }),
               HasSubstr("the prefixes of the gold tags are I, S"));

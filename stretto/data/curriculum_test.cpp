@@ -8,15 +8,14 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/data/packing.h"
 
 namespace stretto::data {
 namespace {
 
-using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 // Sequences of one token, the number of the sample and a hundred times the dataset's.
 class Tokens : public Dataset {
@@ -112,7 +111,7 @@ TEST_F(CurriculumTest, RefusesWhatDoesNotFit) {
   const auto refuses = [&](const auto& add, const char* reason) {
     Curriculum curriculum(options_);
     curriculum.add_steps(easy_, 4);
-    EXPECT_THAT([&] { add(curriculum); }, ThrowsMessage<ConfigError>(HasSubstr(reason)));
+    EXPECT_THAT(message_of<ConfigError>([&] { add(curriculum); }), HasSubstr(reason));
   };
   refuses([&](Curriculum& all) { all.add_steps(easy_, 0); }, "stage 2 has 0 steps");
   refuses([&](Curriculum& all) { all.add_steps(easy_, 7); }, "cannot end at step 11");

@@ -202,15 +202,12 @@ TEST(EpochCursor, ReadsOlderPositions) {
 
 TEST(EpochCursor, RefusesOtherData) {
   const BatchOptions options = {.global_batch_size = 4};
-  const auto message = [&](const Dataset& here) -> std::string {
-    try {
+  const auto message = [&](const Dataset& here) {
+    return message_of<ConfigError>([&] {
       EpochCursor cursor(here, options, "data.train");
       const Lengths there(20);
       cursor.resume(state_of(EpochCursor(there, options)));
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "no error";
+    });
   };
   EXPECT_EQ(message(Lengths(20)), "no error");
   EXPECT_THAT(message(Lengths(21)), has_all("data.train holds 21 samples here", "20 in the run"));

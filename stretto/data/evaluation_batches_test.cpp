@@ -6,12 +6,12 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 
 namespace stretto::data {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 class OfManyLengths : public Dataset {
  public:
@@ -67,10 +67,10 @@ TEST(EvaluationBatches, AreComputedAMillionSamplesAtATime) {
 
 TEST(EvaluationBatches, Refusals) {
   const OfManyLengths dataset(3);
-  EXPECT_THAT([&] { EvaluationBatches(dataset, 1, 0, 0); },
-              ThrowsMessage<ConfigError>(HasSubstr("1 rank with 0 samples each")));
-  EXPECT_THAT([&] { EvaluationBatches(dataset, 2, 2, 8); },
-              ThrowsMessage<ConfigError>(HasSubstr("rank 2 of 2 ranks")));
+  EXPECT_THAT(message_of<ConfigError>([&] { EvaluationBatches(dataset, 1, 0, 0); }),
+              HasSubstr("1 rank with 0 samples each"));
+  EXPECT_THAT(message_of<ConfigError>([&] { EvaluationBatches(dataset, 2, 2, 8); }),
+              HasSubstr("rank 2 of 2 ranks"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 
 namespace stretto::data {
@@ -41,14 +42,12 @@ TEST(FeatureFile, KeepsTheOrderOfItemsAndRethrowsTheFirstFailure) {
   }
   EXPECT_EQ(file.size(), sample);
   EXPECT_THROW(FeatureFile(path, 3), DataError);
-  try {
-    FeatureFile::write(path, 1, 1000, [](int64_t item, FeatureRows&) {
-      if (item > 100) throw DataError("item {}", item);
-    });
-    FAIL();
-  } catch (const DataError& error) {
-    EXPECT_STREQ(error.what(), "item 101");
-  }
+  EXPECT_EQ(message_of<DataError>([&] {
+              FeatureFile::write(path, 1, 1000, [](int64_t item, FeatureRows&) {
+                if (item > 100) throw DataError("item {}", item);
+              });
+            }),
+            "item 101");
   EXPECT_EQ(FeatureFile(path, 2).size(), sample) << "the file is replaced as a whole or not at all";
 }
 
@@ -84,8 +83,8 @@ TEST(FeatureFile, ForgedOffsetsAreRefused) {
     const uint64_t checksum = hash64(std::string_view(forged).substr(header));
     std::memcpy(forged.data() + header - sizeof checksum, &checksum, sizeof checksum);
     write_file_atomic(path, forged);
-    EXPECT_THAT([&] { FeatureFile file(path, 2); },
-                ::testing::ThrowsMessage<DataError>(HasSubstr("its rows are not consecutive")));
+    EXPECT_THAT(message_of<DataError>([&] { FeatureFile file(path, 2); }),
+                HasSubstr("its rows are not consecutive"));
   }
 }
 

@@ -10,8 +10,6 @@
 namespace stretto::data {
 namespace {
 
-using ::testing::ElementsAre;
-
 struct Asking {
   Asking() {
     write_file_atomic(folder.path() / "vocab.txt",
@@ -106,12 +104,10 @@ TEST(QuestionDataset, TheFingerprintOfScoredQuestionsCoversAllAnswers) {
 
 TEST(QuestionDataset, QuestionsWithoutRoomForTheContextAreNamed) {
   const Asking asking;
-  try {
-    asking.dataset(one_question("q q q q", "a b c d", {}), {.max_length = 8, .doc_stride = 2});
-    FAIL();
-  } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), has_all("d.json: question 1: ", "4 tokens", "too little", "max_length: 8"));
-  }
+  EXPECT_THAT(message_of<DataError>([&] {
+                asking.dataset(one_question("q q q q", "a b c d", {}), {.max_length = 8, .doc_stride = 2});
+              }),
+              has_all("d.json: question 1: ", "4 tokens", "too little", "max_length: 8"));
 }
 
 }  // namespace

@@ -18,12 +18,7 @@ const ReadOptions numbers = {.problem = ProblemType::regression},
                   classes = {.problem = ProblemType::multi_label_classification};
 
 std::string targets_error(const std::string& file, std::string_view content, const ReadOptions& options) {
-  try {
-    check_training_labels(parse_rows(content, file, options));
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return message_of([&] { check_training_labels(parse_rows(content, file, options)); });
 }
 
 TEST(ReaderTargets, NumbersOfARegression) {

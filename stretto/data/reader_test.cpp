@@ -21,12 +21,7 @@ Table read(const std::string& file, std::string_view content, const ReadOptions&
 }
 
 std::string failure(const std::string& file, std::string_view content, const ReadOptions& options = {}) {
-  try {
-    parse_rows(content, file, options);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return message_of([&] { parse_rows(content, file, options); });
 }
 
 TEST(Reader, GlueTsvHasAHeaderAndPlainQuotes) {

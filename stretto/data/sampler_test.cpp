@@ -221,13 +221,8 @@ TEST(Sampler, HugeOptionsDoNotOverflow) {
 
 TEST(Sampler, Refusals) {
   const std::vector<int32_t> lengths{5, 30, 7};
-  const auto message = [&](const SamplerOptions& options, int64_t epoch, int64_t index) -> std::string {
-    try {
-      Sampler(lengths_of(lengths), options).batch(epoch, index);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
+  const auto message = [&](const SamplerOptions& options, int64_t epoch, int64_t index) {
+    return message_of([&] { Sampler(lengths_of(lengths), options).batch(epoch, index); });
   };
   EXPECT_THAT(message({.max_tokens = 20}, 0, 0),
               has_all("sample 1 (counted from 0)", "30 tokens", "max_tokens = 20"));

@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 
 namespace stretto::data {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 // Sample i consists of the i + 1 numbers from 0, a label for each, and i.
 class Counting : public SampleDataset {
@@ -50,10 +50,10 @@ TEST(Samples, EveryDimensionIsPadded) {
 
 TEST(Samples, MismatchedSamplesAreNamed) {
   const std::vector<Sample> lacking = {{{"x", at::ones({1})}}, {}};
-  EXPECT_THAT([&] { pad_and_stack(lacking); },
-              ThrowsMessage<DataError>(HasSubstr("sample 1 of the batch has no tensor \"x\"")));
+  EXPECT_THAT(message_of<DataError>([&] { pad_and_stack(lacking); }),
+              HasSubstr("sample 1 of the batch has no tensor \"x\""));
   const std::vector<Sample> typed = {{{"x", at::ones({1})}}, {{"x", at::ones({1}, at::kLong)}}};
-  EXPECT_THAT([&] { pad_and_stack(typed); }, ThrowsMessage<DataError>(HasSubstr("not in type")));
+  EXPECT_THAT(message_of<DataError>([&] { pad_and_stack(typed); }), HasSubstr("not in type"));
 }
 
 }  // namespace

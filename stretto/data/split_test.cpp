@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/data/sample_lengths_fixture.h"
 
 namespace stretto::data {
@@ -142,19 +143,12 @@ TEST(Split, ARankMayBeLeftWithoutASample) {
 
 TEST(Split, Refusals) {
   const std::vector<int32_t> lengths{4, 4};
-  const auto message = [](auto call) -> std::string {
-    try {
-      call();
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "no error";
-  };
-  EXPECT_THAT(message([&] { split_batch(first_samples(2), lengths_of(lengths), 2, 2, 1); }),
+  EXPECT_THAT(message_of<ConfigError>([&] { split_batch(first_samples(2), lengths_of(lengths), 2, 2, 1); }),
               HasSubstr("rank 2 of 2 ranks"));
-  EXPECT_THAT(message([&] { split_batch(first_samples(2), lengths_of(lengths), 2, 0, 0); }),
+  EXPECT_THAT(message_of<ConfigError>([&] { split_batch(first_samples(2), lengths_of(lengths), 2, 0, 0); }),
               HasSubstr("into 0 micro-batches"));
-  EXPECT_THAT(message([&] { count_micro_batches(2, 0, 1); }), HasSubstr("0 ranks with 1 sample each"));
+  EXPECT_THAT(message_of<ConfigError>([&] { count_micro_batches(2, 0, 1); }),
+              HasSubstr("0 ranks with 1 sample each"));
 }
 
 }  // namespace

@@ -6,13 +6,13 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/data/reader.h"
 
 namespace stretto::data {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 TEST(StratifiedSplit, HasTheSameShareOfEachLabel) {
   std::vector<int64_t> labels;
@@ -45,11 +45,10 @@ TEST(StratifiedSplit, RoundsTheTotal) {
 }
 
 TEST(StratifiedSplit, NeedsSamplesOnBothSides) {
-  EXPECT_THAT(
-      [] {
-        stratified_split(std::vector<int64_t>{0, 1}, 0.1, 1);
-      },
-      ThrowsMessage<DataError>(HasSubstr("leaves 2 for training and 0 for validation")));
+  EXPECT_THAT(message_of<DataError>([] {
+                stratified_split(std::vector<int64_t>{0, 1}, 0.1, 1);
+              }),
+              HasSubstr("leaves 2 for training and 0 for validation"));
   EXPECT_THROW(stratified_split({}, 0.5, 1), DataError);
 }
 

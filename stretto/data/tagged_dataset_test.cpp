@@ -34,12 +34,7 @@ struct Tagging {
     return {corpus::parse_tagged(conll, "a.conll"), tags, tokenizer(), options};
   }
   std::string failure(const std::string& conll, const TaggedDatasetOptions& options) const {
-    try {
-      dataset(conll, options);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
+    return message_of([&] { dataset(conll, options); });
   }
 
   TempFolder folder;

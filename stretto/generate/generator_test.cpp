@@ -269,8 +269,8 @@ TEST(Generator, EncodersAreRefused) {
                                       {"intermediate_size", 8},
                                       {"num_hidden_layers", 1}},
                                      "config.json");
-  EXPECT_THAT([&] { generated(*model, {}, {{1}}); },
-              ::testing::ThrowsMessage<ConfigError>(has_all("predicts next tokens")));
+  EXPECT_THAT(message_of<ConfigError>([&] { generated(*model, {}, {{1}}); }),
+              has_all("predicts next tokens"));
 }
 
 // The probabilities that the logits processors of transformers give, computed independently.

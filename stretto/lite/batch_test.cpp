@@ -5,6 +5,7 @@
 
 #include <torch/data/example.h>
 
+#include "stretto/base/message_support.h"
 #include "stretto/lite/loop.h"
 
 namespace stretto::lite {
@@ -12,7 +13,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 struct Sentences {
   Tensor ids;
@@ -49,12 +49,11 @@ TEST(LiteBatch, VectorsAreListsOfSamples) {
 
 TEST(LiteBatch, IndivisibleBatchesAreRefused) {
   std::tuple<Tensor, Tensor> uneven = {at::ones({3}), at::ones({2})};
-  EXPECT_THAT([&] { count_samples(uneven); },
-              ThrowsMessage<DataError>(HasSubstr("parts hold 3 and 2 samples")));
+  EXPECT_THAT(message_of<DataError>([&] { count_samples(uneven); }), HasSubstr("parts hold 3 and 2 samples"));
   Batch packed;
   packed.tensors = {{"ids", at::arange(6)}, {"cu_seqlens", at::tensor({0, 6})}};
-  EXPECT_THAT([&] { keep_samples(packed, 0, 1); },
-              ThrowsMessage<DataError>(HasSubstr("pass the dataset to Lite::setup")));
+  EXPECT_THAT(message_of<DataError>([&] { keep_samples(packed, 0, 1); }),
+              HasSubstr("pass the dataset to Lite::setup"));
   Tensor number = at::scalar_tensor(1);
   EXPECT_FALSE(count_samples(number).has_value());
 }

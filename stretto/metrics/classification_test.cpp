@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 
 namespace stretto::metrics {
 namespace {
@@ -60,22 +61,17 @@ TEST(Classification, MetricsHaveNames) {
   EXPECT_DOUBLE_EQ(classification_metric("precision", binary), 4.0 / 5);
   EXPECT_DOUBLE_EQ(classification_metric("recall", binary), 4.0 / 6);
   EXPECT_DOUBLE_EQ(classification_metric("f1", binary), 8.0 / 11);
-  const auto message = [](const auto& compute) -> std::string {
-    try {
-      compute();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
-  };
-  EXPECT_THAT(message([&] { classification_metric("acuracy", binary); }),
+  EXPECT_THAT(message_of([&] { classification_metric("acuracy", binary); }),
               HasSubstr("did you mean \"accuracy\"?"));
-  EXPECT_THAT(message([&] { classification_metric("f1", confusion); }),
+  EXPECT_THAT(message_of([&] { classification_metric("f1", confusion); }),
               HasSubstr("use f1_macro or f1_micro"));
-  EXPECT_THAT(message([&] { classification_metric("f1", Confusion(std::vector<int64_t>(4), 2)); }),
+  EXPECT_THAT(message_of([&] { classification_metric("f1", Confusion(std::vector<int64_t>(4), 2)); }),
               HasSubstr("metrics of no samples"));
-  EXPECT_THAT(message([] { Confusion(std::vector<int64_t>{1, 2, 3}, 2); }), HasSubstr("expected 4"));
-  EXPECT_THAT(message([] { Confusion(std::vector<int64_t>{1, 2, 3, -1}, 2); }), HasSubstr("negative count"));
+  EXPECT_THAT(message_of([] { Confusion(std::vector<int64_t>{1, 2, 3}, 2); }), HasSubstr("expected 4"));
+  EXPECT_THAT(message_of([] {
+                Confusion(std::vector<int64_t>{1, 2, 3, -1}, 2);
+              }),
+              HasSubstr("negative count"));
 }
 
 TEST(Classification, UndefinedRatiosAreZero) {
@@ -90,13 +86,8 @@ TEST(Classification, MacroIgnoresLabelsThatDoNotOccur) {
 }
 
 TEST(Classification, Refusals) {
-  const auto message = [](const Labels& predicted, const Labels& gold, int64_t num_labels) -> std::string {
-    try {
-      classification_metrics(predicted, gold, num_labels);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
+  const auto message = [](const Labels& predicted, const Labels& gold, int64_t num_labels) {
+    return message_of([&] { classification_metrics(predicted, gold, num_labels); });
   };
   EXPECT_THAT(message({0}, {0, 1}, 2), HasSubstr("1 predictions for 2 gold labels"));
   EXPECT_THAT(message({0, 2}, {0, 1}, 2), HasSubstr("sample 1: the predicted label 2 is out of range"));

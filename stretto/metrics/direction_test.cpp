@@ -7,11 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 
 namespace stretto::metrics {
 namespace {
-
-using ::testing::HasSubstr;
 
 TEST(Direction, LossFallsAndScoresRise) {
   EXPECT_TRUE(better("loss", 0.1, 0.2));
@@ -38,13 +37,9 @@ TEST(Direction, NanIsNeverBetter) {
 }
 
 TEST(Direction, UnknownNames) {
-  try {
-    direction("acuracy");
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("\"acuracy\" is not a metric; did you mean \"accuracy\"?"));
-    EXPECT_THAT(error.what(), HasSubstr("metrics are loss, accuracy, f1"));
-  }
+  EXPECT_THAT(
+      message_of<ConfigError>([&] { direction("acuracy"); }),
+      has_all("\"acuracy\" is not a metric; did you mean \"accuracy\"?", "metrics are loss, accuracy, f1"));
 }
 
 }  // namespace

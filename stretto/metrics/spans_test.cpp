@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 
 namespace stretto::metrics {
 namespace {
@@ -33,13 +34,8 @@ TEST(SpanScores, StrictModeIgnoresMalformedSpans) {
 }
 
 TEST(SpanScores, Refusals) {
-  const auto message = [](const Sentences& gold, const Sentences& predicted) -> std::string {
-    try {
-      SpanScores(gold, predicted);
-    } catch (const DataError& error) {
-      return error.what();
-    }
-    return "no error";
+  const auto message = [](const Sentences& gold, const Sentences& predicted) {
+    return message_of<DataError>([&] { SpanScores(gold, predicted); });
   };
   EXPECT_THAT(message({{"O"}}, {}), HasSubstr("1 gold and 0 predicted sentences"));
   EXPECT_THAT(message({{"O"}}, {{"O", "O"}}), HasSubstr("sentence 1: 1 gold and 2 predicted tags"));

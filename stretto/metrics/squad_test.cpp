@@ -49,13 +49,8 @@ TEST(Squad, ScoresAndBestThresholds) {
 
 TEST(Squad, Refusals) {
   const auto message = [](const corpus::QuestionSet& set, const Predictions& predictions,
-                          const NullOdds* odds) -> std::string {
-    try {
-      squad_v2(set, predictions, odds);
-    } catch (const DataError& error) {
-      return error.what();
-    }
-    return "no error";
+                          const NullOdds* odds) {
+    return message_of<DataError>([&] { squad_v2(set, predictions, odds); });
   };
   auto set = two_questions();
   EXPECT_THAT(message(set, {{"2", ""}}, nullptr),

@@ -14,8 +14,6 @@
 namespace stretto {
 namespace {
 
-using ::testing::ThrowsMessage;
-
 // A configuration in tests/golden with changes, so that 4 ranks can divide the heads, but not the vocabulary
 // or the inner columns evenly.
 struct DividedCase {
@@ -232,30 +230,30 @@ TEST(DividedModel, ModelsThatCannotBeDividedAreRefused) {
     const auto make_model = [&](const std::string& head, const nlohmann::json& config) {
       make_text_model(bundled_models(), head, config, "config.json", {.tensor_parallel = {&group}});
     };
-    EXPECT_THAT([&] { make_model(heads::causal_language_model, stretto::config_of("llama/qwen3")); },
-                ThrowsMessage<ConfigError>(has_all("config.json: ", "4 attention heads",
-                                                   "2 heads of keys and values", "evenly among 3 ranks")));
+    EXPECT_THAT(
+        message_of<ConfigError>(
+            [&] { make_model(heads::causal_language_model, stretto::config_of("llama/qwen3")); }),
+        has_all("config.json: ", "4 attention heads", "2 heads of keys and values", "evenly among 3 ranks"));
     nlohmann::json three = stretto::config_of("llama/qwen3");
     three.update({{"num_attention_heads", 6}, {"num_key_value_heads", 2}});
-    EXPECT_THAT([&] { make_model(heads::causal_language_model, three); },
-                ThrowsMessage<ConfigError>(has_all("6 attention heads", "2 heads of keys and values",
-                                                   "tp must divide the first number")));
+    EXPECT_THAT(
+        message_of<ConfigError>([&] { make_model(heads::causal_language_model, three); }),
+        has_all("6 attention heads", "2 heads of keys and values", "tp must divide the first number"));
     three.update({{"num_attention_heads", 4}, {"num_key_value_heads", 1}});
-    EXPECT_THAT([&] { make_model(heads::causal_language_model, three); },
-                ThrowsMessage<ConfigError>(has_all("4 attention heads", "1 head of keys and values")));
+    EXPECT_THAT(message_of<ConfigError>([&] { make_model(heads::causal_language_model, three); }),
+                has_all("4 attention heads", "1 head of keys and values"));
     ModelRegistry models = bundled_models();
     models.add({.name = "odd", .heads = {{heads::causal_language_model, {.make = {}, .divides = true}}}});
-    EXPECT_THAT(
-        [&] {
-          make_text_model(models, heads::causal_language_model, {{"model_type", "odd"}}, "config.json",
-                          {.tensor_parallel = {&group, /*sequence=*/true}});
-        },
-        ThrowsMessage<ConfigError>(
-            has_all("rows between the layers of \"odd\"", "cannot be divided", "sequence parallelism")));
-    EXPECT_THAT([&] { make_model(heads::token_classification, stretto::config_of("sequence_tagger/gru")); },
-                ThrowsMessage<ConfigError>(has_all("of a sequence-tagger", "only a transformer",
-                                                   "(\"transformer\", \"fine_tune\": true)",
-                                                   "divided among ranks (tp)")));
+    EXPECT_THAT(message_of<ConfigError>([&] {
+                  make_text_model(models, heads::causal_language_model, {{"model_type", "odd"}},
+                                  "config.json", {.tensor_parallel = {&group, /*sequence=*/true}});
+                }),
+                has_all("rows between the layers of \"odd\"", "cannot be divided", "sequence parallelism"));
+    EXPECT_THAT(message_of<ConfigError>([&] {
+                  make_model(heads::token_classification, stretto::config_of("sequence_tagger/gru"));
+                }),
+                has_all("of a sequence-tagger", "only a transformer",
+                        "(\"transformer\", \"fine_tune\": true)", "divided among ranks (tp)"));
   });
 }
 

@@ -8,12 +8,12 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 
 namespace stretto::nn {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 struct CrfCase {
   Tensor emissions, bounds, tags;
@@ -179,17 +179,17 @@ TEST(Crf, RefusesTagsAndShapesThatDoNotFit) {
   const CrfCase c = crf_case(3, 6);
   const Tensor wrong = c.tags.clone();
   wrong[2] = -100;
-  EXPECT_THAT([&] { crf_losses(c.emissions, c.bounds, wrong, c.scores); },
-              ThrowsMessage<DataError>(HasSubstr("row 2 has the tag -100; expected 0 to 2")));
-  EXPECT_THAT([&] { crf_losses(c.emissions, c.bounds, c.tags.slice(0, 1), c.scores); },
-              ThrowsMessage<ShapeError>(HasSubstr("do not match")));
-  EXPECT_THAT([&] { crf_best_tags(c.emissions.slice(1, 1), c.bounds, c.scores); },
-              ThrowsMessage<ShapeError>(HasSubstr("do not match")));
+  EXPECT_THAT(message_of<DataError>([&] { crf_losses(c.emissions, c.bounds, wrong, c.scores); }),
+              HasSubstr("row 2 has the tag -100; expected 0 to 2"));
   EXPECT_THAT(
-      [&] {
-        crf_best_tags(c.emissions, at::tensor({0, 12}, at::kLong), c.scores);
-      },
-      ThrowsMessage<ShapeError>(HasSubstr("sequence 0 is rows 0 to 12 of 11")));
+      message_of<ShapeError>([&] { crf_losses(c.emissions, c.bounds, c.tags.slice(0, 1), c.scores); }),
+      HasSubstr("do not match"));
+  EXPECT_THAT(message_of<ShapeError>([&] { crf_best_tags(c.emissions.slice(1, 1), c.bounds, c.scores); }),
+              HasSubstr("do not match"));
+  EXPECT_THAT(message_of<ShapeError>([&] {
+                crf_best_tags(c.emissions, at::tensor({0, 12}, at::kLong), c.scores);
+              }),
+              HasSubstr("sequence 0 is rows 0 to 12 of 11"));
 }
 
 }  // namespace

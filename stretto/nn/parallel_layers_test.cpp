@@ -15,7 +15,6 @@ namespace stretto::nn {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 // A value of which each rank has a part.
 class JoinedValue {
@@ -194,18 +193,16 @@ TEST(ParallelLayers, RowsOfARankAndOfAllRanks) {
     });
   }
   comm::run_rank_threads(2, [](Group& group) {
-    EXPECT_THAT(
-        [&] {
-          own_rows(at::ones({3, 2}), {&group, /*sequence=*/true});
-        },
-        ThrowsMessage<ShapeError>(HasSubstr("3 rows cannot be divided evenly among 2 ranks")));
+    EXPECT_THAT(message_of<ShapeError>([&] {
+                  own_rows(at::ones({3, 2}), {&group, /*sequence=*/true});
+                }),
+                HasSubstr("3 rows cannot be divided evenly among 2 ranks"));
     const RowLinear map(4, 2, {&group, /*sequence=*/true});
     const PackedLayout layout(batch_of_two());
-    EXPECT_THAT(
-        [&] {
-          linear_dropout_add(at::ones({7, 2}), map.map(), at::ones({3, 2}), 0, 0, layout, Context{});
-        },
-        ThrowsMessage<ShapeError>(has_all("part of 7 rows", "each of 2 ranks (tp)")));
+    EXPECT_THAT(message_of<ShapeError>([&] {
+                  linear_dropout_add(at::ones({7, 2}), map.map(), at::ones({3, 2}), 0, 0, layout, Context{});
+                }),
+                has_all("part of 7 rows", "each of 2 ranks (tp)"));
   });
 }
 
@@ -226,28 +223,24 @@ TEST(ParallelLayers, RefuseSizesThatCannotBeDivided) {
   comm::run_rank_threads(4, [](Group& group) {
     const TensorParallel ranks = {&group};
     EXPECT_TRUE(VocabularyEmbedding(4, 2, ranks, /*sparse=*/true).sparse);
-    EXPECT_THAT([&] { ColumnLinear(8, 3, ranks); },
-                ThrowsMessage<ConfigError>(
-                    has_all("ColumnLinear: 3 outputs ", "among 4 ranks", "parts of 1", "at most 3")));
-    EXPECT_THAT([&] { ColumnLinear(8, 10, ranks, {.maps = 3}); },
-                ThrowsMessage<ConfigError>(HasSubstr("10 outputs are not 3 times a multiple of 1")));
-    EXPECT_THAT(
-        [&] { RowLinear(12, 4, ranks, {}, 5); },
-        ThrowsMessage<ConfigError>(HasSubstr("RowLinear: 12 inputs are not 1 times a multiple of 5")));
-    EXPECT_THAT([&] { VocabularyEmbedding(3, 4, ranks); },
-                ThrowsMessage<ConfigError>(HasSubstr("VocabularyEmbedding: 3 rows cannot be divided")));
+    EXPECT_THAT(message_of<ConfigError>([&] { ColumnLinear(8, 3, ranks); }),
+                has_all("ColumnLinear: 3 outputs ", "among 4 ranks", "parts of 1", "at most 3"));
+    EXPECT_THAT(message_of<ConfigError>([&] { ColumnLinear(8, 10, ranks, {.maps = 3}); }),
+                HasSubstr("10 outputs are not 3 times a multiple of 1"));
+    EXPECT_THAT(message_of<ConfigError>([&] { RowLinear(12, 4, ranks, {}, 5); }),
+                HasSubstr("RowLinear: 12 inputs are not 1 times a multiple of 5"));
+    EXPECT_THAT(message_of<ConfigError>([&] { VocabularyEmbedding(3, 4, ranks); }),
+                HasSubstr("VocabularyEmbedding: 3 rows cannot be divided"));
     const VocabularyEmbedding table(11, 2, ranks);
-    EXPECT_THAT(
-        [&] {
-          table.forward(at::tensor({3, 11}, at::kLong));
-        },
-        ThrowsMessage<DataError>(has_all("id 11 is out of range", "table of 11 rows")));
+    EXPECT_THAT(message_of<DataError>([&] {
+                  table.forward(at::tensor({3, 11}, at::kLong));
+                }),
+                has_all("id 11 is out of range", "table of 11 rows"));
     const ClassesOfRank classes = {group, ranks.part(11).begin, 11};
-    EXPECT_THAT(
-        [&] {
-          linear_cross_entropy(at::zeros({1, 2}), table.weight, at::tensor({11}, at::kLong), classes);
-        },
-        ThrowsMessage<DataError>(HasSubstr("label 11 is not one of 11 classes")));
+    EXPECT_THAT(message_of<DataError>([&] {
+                  linear_cross_entropy(at::zeros({1, 2}), table.weight, at::tensor({11}, at::kLong), classes);
+                }),
+                HasSubstr("label 11 is not one of 11 classes"));
   });
 }
 

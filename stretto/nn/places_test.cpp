@@ -8,6 +8,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/philox.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/sequence_dropout.h"
@@ -16,7 +17,6 @@ namespace stretto::nn {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 constexpr double p = 0.4;
 constexpr uint64_t key = 11, site = 3;
@@ -127,14 +127,13 @@ TEST(Places, FirstAndLastTokensKeepTheirPlaces) {
 }
 
 TEST(Places, RefusesSequencesOfOneSampleWithoutPlaces) {
-  EXPECT_THAT(
-      [] {
-        PackedLayout(packed({{7, 3, 0}, {9, 1, 0}, {7, 2, 3}}, false));
-      },
-      ThrowsMessage<DataError>(HasSubstr("sequences 0 and 2 are both of sample 7")));
+  EXPECT_THAT(message_of<DataError>([] {
+                PackedLayout(packed({{7, 3, 0}, {9, 1, 0}, {7, 2, 3}}, false));
+              }),
+              HasSubstr("sequences 0 and 2 are both of sample 7"));
   Batch batch = packed({{7, 3, 0}}, true);
   batch.tensors["places"] = at::arange(2);
-  EXPECT_THAT([&] { PackedLayout{batch}; }, ThrowsMessage<DataError>(HasSubstr("3 tokens, but 2 places")));
+  EXPECT_THAT(message_of<DataError>([&] { PackedLayout{batch}; }), HasSubstr("3 tokens, but 2 places"));
 }
 
 }  // namespace

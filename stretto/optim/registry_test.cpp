@@ -18,7 +18,6 @@ namespace stretto::optim {
 namespace {
 
 using testing::HasSubstr;
-using testing::ThrowsMessage;
 
 void compare(const nlohmann::json& golden, at::ScalarType type, double tolerance) {
   nlohmann::json section = golden.at("options");
@@ -112,7 +111,7 @@ TEST(Optimizers, WriteTheComputeCopy) {
 
 TEST(Optimizers, InvalidSettingsAreRefused) {
   const auto refuses = [](const std::string& section, const auto&... named) {
-    EXPECT_THAT([&] { from_yaml(section); }, ThrowsMessage<ConfigError>(has_all(named...))) << section;
+    EXPECT_THAT(message_of<ConfigError>([&] { from_yaml(section); }), has_all(named...)) << section;
   };
   refuses("{type: AdamX}", "\"AdamX\" is not one of AdamW, SGD");
   refuses("{type: adamw}", "did you mean \"AdamW\"?");
@@ -125,8 +124,8 @@ TEST(Optimizers, InvalidSettingsAreRefused) {
   refuses("{type: SGD, nesterov: true}", "SGD: nesterov: ", "a momentum above 0 and dampening 0",
           "found 0 and 0");
   settings::Choice unknown(optimizer_kinds(), "Adamw", "");
-  EXPECT_THAT([&] { make_optimizer(unknown); },
-              ThrowsMessage<ConfigError>(HasSubstr("did you mean \"AdamW\"?")));
+  EXPECT_THAT(message_of<ConfigError>([&] { make_optimizer(unknown); }),
+              HasSubstr("did you mean \"AdamW\"?"));
 }
 
 // A user-defined optimizer (Chen et al. 2023): a struct, a rule and one registration.

@@ -21,7 +21,6 @@ namespace stretto::parallel {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 // Heads of queries read fewer heads of keys, as in grouped attention. The norm, and the bias of the output,
 // have copies if the ranks divide rows.
@@ -153,15 +152,16 @@ TEST(CopiedParts, ThatDifferAreFound) {
       const at::NoGradGuard no_grad;
       if (world.rank() == 3) net.key->weight[0][0] += 1;
     }
-    EXPECT_THAT([&] { engine.compare_replicas(); },
-                ThrowsMessage<DistributedError>(has_all("copies of parts", "differ between ranks 3 and 2")));
+    EXPECT_THAT(message_of<DistributedError>([&] { engine.compare_replicas(); }),
+                has_all("copies of parts", "differ between ranks 3 and 2"));
   });
 }
 
 TEST(CopiedParts, MustDivideTheRanks) {
   comm::run_rank_threads(4, [](Group& world) {
-    EXPECT_THAT([&] { nn::ColumnLinear(6, 6, {&world}, {.together = 3, .copies = 3}); },
-                ThrowsMessage<ConfigError>(HasSubstr("4 ranks (tp) are not a multiple of 3 copies")));
+    EXPECT_THAT(
+        message_of<ConfigError>([&] { nn::ColumnLinear(6, 6, {&world}, {.together = 3, .copies = 3}); }),
+        HasSubstr("4 ranks (tp) are not a multiple of 3 copies"));
   });
 }
 

@@ -22,7 +22,6 @@ namespace stretto::parallel {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 // A block, whose sizes 2 ranks divide unevenly.
 struct DividedBlock : torch::nn::Module {
@@ -260,9 +259,8 @@ TEST(DividedEngine, CopiesThatDifferAreFound) {
         if (entry.name != "model.norm.weight" || mesh.position(Axis::tp) != 1) continue;
         for (const Piece& piece : entry.pieces) Tensor(piece.data).add_(1);
       }
-      EXPECT_THAT([&] { engine.compare_replicas(); },
-                  ThrowsMessage<DistributedError>(
-                      HasSubstr("the parameters that are not divided differ between ranks ")))
+      EXPECT_THAT(message_of<DistributedError>([&] { engine.compare_replicas(); }),
+                  HasSubstr("the parameters that are not divided differ between ranks "))
           << job.strategy << " on " << job.shape.text();
     });
   }
@@ -315,12 +313,11 @@ struct WholeTensors : optim::Optimizer {
 TEST(DividedEngine, OptimizersThatNeedWholeTensorsAreRefused) {
   comm::run_rank_threads(2, [](Group& world) {
     const Mesh mesh(world, {.tp = 2});
-    EXPECT_THAT(
-        [&] {
-          DividedNet net({&mesh.group(Axis::tp)});
-          Engine(net, mesh, {}, std::make_unique<WholeTensors>(), values_of(net).get());
-        },
-        ThrowsMessage<ConfigError>(has_all("WholeTensors", "whole parameters", "table.weight is divided")));
+    EXPECT_THAT(message_of<ConfigError>([&] {
+                  DividedNet net({&mesh.group(Axis::tp)});
+                  Engine(net, mesh, {}, std::make_unique<WholeTensors>(), values_of(net).get());
+                }),
+                has_all("WholeTensors", "whole parameters", "table.weight is divided"));
   });
 }
 

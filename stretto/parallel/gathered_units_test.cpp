@@ -18,7 +18,6 @@ namespace stretto::parallel {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 // A table outside blocks, three blocks of which the first is called twice, and a layer of torch as the head,
 // whose backward uses a saved view of the weight.

@@ -7,6 +7,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/file_faults.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/nn/sharded.h"
 #include "stretto/parallel/engine_fixture.h"
@@ -18,7 +19,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-using ::testing::ThrowsMessage;
 
 // Keeping the state in files changes no result of any optimizer.
 TEST(Engine, StateInFilesChangesNoBit) {
@@ -112,13 +112,11 @@ TEST(Engine, RefusesAFolderThatCannotHoldState) {
       const Engine engine(net, mesh, {.offload_optimizer = place}, optim::adamw({}));
     });
   };
-  EXPECT_THAT([&] { setup(folder.path() / "gone"); },
-              ThrowsMessage<ConfigError>(
-                  AllOf(StartsWith("offload_optimizer: "), HasSubstr("No such file or directory"))));
+  EXPECT_THAT(message_of<ConfigError>([&] { setup(folder.path() / "gone"); }),
+              AllOf(StartsWith("offload_optimizer: "), HasSubstr("No such file or directory")));
   const file_faults::Injection full({.call = 2, .error = ENOSPC});
-  EXPECT_THAT([&] { setup(folder.path()); },
-              ThrowsMessage<ConfigError>(
-                  AllOf(HasSubstr("No space left on device"), HasSubstr("room for the state of its ranks"))));
+  EXPECT_THAT(message_of<ConfigError>([&] { setup(folder.path()); }),
+              AllOf(HasSubstr("No space left on device"), HasSubstr("room for the state of its ranks")));
 }
 
 }  // namespace

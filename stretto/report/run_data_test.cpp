@@ -7,6 +7,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 
 namespace stretto::report {
@@ -15,7 +16,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
-using ::testing::ThrowsMessage;
 
 class RunDataTest : public ::testing::Test {
  protected:
@@ -72,10 +72,10 @@ TEST_F(RunDataTest, FindsRunsBelowAFolder) {
 }
 
 TEST_F(RunDataTest, RefusesOtherFolders) {
-  EXPECT_THAT([&] { read_run(temp_.path()); },
-              ThrowsMessage<ConfigError>(HasSubstr("is not the output folder of a run")));
-  EXPECT_THAT([&] { read_run(temp_.path() / "no"); },
-              ThrowsMessage<ConfigError>(HasSubstr("there is no folder")));
+  EXPECT_THAT(message_of<ConfigError>([&] { read_run(temp_.path()); }),
+              HasSubstr("is not the output folder of a run"));
+  EXPECT_THAT(message_of<ConfigError>([&] { read_run(temp_.path() / "no"); }),
+              HasSubstr("there is no folder"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/data/packing.h"
 #include "stretto/model_config/config_json.h"
@@ -15,7 +16,6 @@ namespace stretto::serve {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 constexpr const char* text_cost = "TextCost";
 
@@ -87,11 +87,12 @@ TEST(AddedHead, IsFoundByItsName) {
   EXPECT_EQ(records[1].at("cost"), 2 + 6 + 3);
   EXPECT_EQ(trained_labels(models, text_cost, folder.path())->size(), 2) << "as of any config.json";
 
-  EXPECT_THAT([&] { load_pipeline(folder.path(), {}, models); },
-              ThrowsMessage<ConfigError>(HasSubstr("\"TextCost\" is not a model head")));
-  EXPECT_THAT(
-      [&] { make_text_model(models, heads::sequence_classification, model.config_json({}), "config.json"); },
-      ThrowsMessage<ConfigError>(HasSubstr("no head for SequenceClassification; its heads: TextCost")));
+  EXPECT_THAT(message_of<ConfigError>([&] { load_pipeline(folder.path(), {}, models); }),
+              HasSubstr("\"TextCost\" is not a model head"));
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                make_text_model(models, heads::sequence_classification, model.config_json({}), "config.json");
+              }),
+              HasSubstr("no head for SequenceClassification; its heads: TextCost"));
 }
 
 }  // namespace

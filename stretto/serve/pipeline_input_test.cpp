@@ -26,12 +26,7 @@ std::vector<std::string> inputs_of(const InputParser& parser, const std::string&
 }
 
 std::string error_of(const InputParser& parser, const std::string& json) {
-  try {
-    inputs_of(parser, json);
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "no error";
+  return message_of<DataError>([&] { inputs_of(parser, json); });
 }
 
 const InputParser text = {InputKind::text}, text_or_pair = {InputKind::text_or_pair},

@@ -40,12 +40,7 @@ struct ModelFolder {
   }
 
   std::string error() const {
-    try {
-      load();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
+    return message_of([&] { load(); });
   }
 
   TempFolder folder;
@@ -136,13 +131,8 @@ TEST(Pipeline, OptionsOfAnotherTaskAreRefusedFirst) {
   const ModelFolder model;
   model.load();
   std::filesystem::remove(model.folder.path() / "model.safetensors");
-  const auto error = [&](const PipelineOptions& options) -> std::string {
-    try {
-      load_pipeline(model.folder.path(), options);
-    } catch (const ConfigError& refused) {
-      return refused.what();
-    }
-    return "no error";
+  const auto error = [&](const PipelineOptions& options) {
+    return message_of<ConfigError>([&] { load_pipeline(model.folder.path(), options); });
   };
   EXPECT_THAT(error({.aggregation_strategy = "first"}),
               StartsWith("aggregation_strategy is for token-classification; the model in "));

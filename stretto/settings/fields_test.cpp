@@ -18,7 +18,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-using ::testing::ThrowsMessage;
 
 // One setting of every type.
 struct Inner {
@@ -164,8 +163,8 @@ TEST(Fields, AFileOrItsContent) {
             "rope: {factor: 2.0, sizes: [1, 2.5]}, heads: 4}\n");
   const auto refuses = [](const std::string& text, const auto&... named) {
     WithFile unread;
-    EXPECT_THAT([&] { read_fields(fields_of(unread), parse_yaml(text, "r.yaml")); },
-                ThrowsMessage<ConfigError>(has_all(named...)));
+    EXPECT_THAT(message_of<ConfigError>([&] { read_fields(fields_of(unread), parse_yaml(text, "r.yaml")); }),
+                has_all(named...));
   };
   refuses("config:\n  layers:\n", "r.yaml:2:3: config.layers: ", "value is empty");
   refuses("config: {rope: {factor: }}", "r.yaml:1:17: config.rope.factor: ", "value is empty");
@@ -173,19 +172,21 @@ TEST(Fields, AFileOrItsContent) {
   read_fields(fields_of(again), parse_yaml(to_yaml(fields), "again.yaml"));
   EXPECT_EQ(again.config, read.config);
 
-  EXPECT_THAT([&] { read_fields(fields, parse_yaml("config: [1]\n", "r.yaml")); },
-              ThrowsMessage<ConfigError>(
-                  has_all("r.yaml:1:9: config: ", "(path of a file, or a section)", "found a list")));
-  EXPECT_THAT([&] { read_fields(fields, parse_yaml("config: {a: {b: [\"$${\", \"${\"]}}\n", "r.yaml")); },
-              ThrowsMessage<ConfigError>(HasSubstr("r.yaml:1:25: config.a.b: ")));
+  EXPECT_THAT(message_of<ConfigError>([&] { read_fields(fields, parse_yaml("config: [1]\n", "r.yaml")); }),
+              has_all("r.yaml:1:9: config: ", "(path of a file, or a section)", "found a list"));
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                read_fields(fields, parse_yaml("config: {a: {b: [\"$${\", \"${\"]}}\n", "r.yaml"));
+              }),
+              HasSubstr("r.yaml:1:25: config.a.b: "));
   const ScopedVariable unset("STRETTO_TEST_UNSET", nullptr);
-  EXPECT_THAT(
-      [&] { read_fields(fields, parse_yaml("config: {a: '${STRETTO_TEST_UNSET}'}\n", "r.yaml")); },
-      ThrowsMessage<UnsetVariableError>(HasSubstr("r.yaml:1:13: config.a: the environment variable")));
+  EXPECT_THAT(message_of<UnsetVariableError>([&] {
+                read_fields(fields, parse_yaml("config: {a: '${STRETTO_TEST_UNSET}'}\n", "r.yaml"));
+              }),
+              HasSubstr("r.yaml:1:13: config.a: the environment variable"));
 }
 
 void refuses_value(const std::string& yaml, const auto&... named) {
-  EXPECT_THAT([&] { read(yaml); }, ThrowsMessage<ConfigError>(has_all(named...))) << yaml;
+  EXPECT_THAT(message_of<ConfigError>([&] { read(yaml); }), has_all(named...)) << yaml;
 }
 
 TEST(Fields, UnknownKeysSuggestTheNearest) {

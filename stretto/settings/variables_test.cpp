@@ -9,8 +9,6 @@
 namespace stretto::settings {
 namespace {
 
-using ::testing::ThrowsMessage;
-
 TEST(Variables, AreReplacedByTheEnvironment) {
   const ScopedVariable data("STRETTO_TEST_DATA", "/data");
   const ScopedVariable empty("STRETTO_TEST_EMPTY", "");
@@ -36,7 +34,7 @@ TEST(Variables, EscapingIsTheInverse) {
 TEST(Variables, UnusableReferencesAreRefused) {
   const ScopedVariable unset("STRETTO_TEST_UNSET", nullptr);
   const auto refuses = [](const char* text, const auto&... named) {
-    EXPECT_THAT([&] { expand_variables(text); }, ThrowsMessage<ConfigError>(has_all(named...))) << text;
+    EXPECT_THAT(message_of<ConfigError>([&] { expand_variables(text); }), has_all(named...)) << text;
   };
   refuses("${STRETTO_TEST_UNSET}", "STRETTO_TEST_UNSET is not set", "write ${STRETTO_TEST_UNSET:-default}");
   refuses("a/${OPEN", "has a \"${\" without its \"}\"");

@@ -14,7 +14,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 using ::testing::StartsWith;
-using ::testing::ThrowsMessage;
 
 TEST(Yaml, KeepsTextAndPlaces) {
   const YamlNode root = parse_yaml("# a comment\na: 5e-5\nb:\n  c: [x, \"y\"]\n  d:\n", "r.yaml");
@@ -49,8 +48,8 @@ TEST(Yaml, TextsByName) {
 }
 
 void refuses(const std::string& text, const std::string& begin, const std::string& reason) {
-  EXPECT_THAT([&] { parse_yaml(text, "r.yaml"); },
-              ThrowsMessage<ConfigError>(AllOf(StartsWith(begin), HasSubstr(reason))))
+  EXPECT_THAT(message_of<ConfigError>([&] { parse_yaml(text, "r.yaml"); }),
+              AllOf(StartsWith(begin), HasSubstr(reason)))
       << text.substr(0, 80);
 }
 
@@ -80,7 +79,7 @@ TEST(Yaml, InvalidJsonIsNotCalledYaml) {
 
 TEST(Yaml, ACommaBeforeABracketIsNotJson) {
   const auto refuses_json = [](const char* text, const char* message) {
-    EXPECT_THAT([&] { parse_yaml(text, "r.json"); }, ThrowsMessage<ConfigError>(HasSubstr(message)));
+    EXPECT_THAT(message_of<ConfigError>([&] { parse_yaml(text, "r.json"); }), HasSubstr(message));
   };
   const char* json = "{\"a\": \"\\\",]\",\n \"b\": [1, 2], # ,]\n \"c\": {\"d\": 1, \n}}";
   EXPECT_EQ(texts_by_name(parse_yaml(json, "r.yaml")).at("c.d"), "1");
@@ -162,7 +161,7 @@ TEST(Override, TheLastOneIsUsed) {
 
 TEST(Override, MalformedOverridesAreRefused) {
   const auto refuses_setting = [](const char* setting, const auto&... named) {
-    EXPECT_THAT([&] { overridden("a: 1\n", {setting}); }, ThrowsMessage<ConfigError>(has_all(named...)))
+    EXPECT_THAT(message_of<ConfigError>([&] { overridden("a: 1\n", {setting}); }), has_all(named...))
         << setting;
   };
   refuses_setting("a.b", "--set a.b: expected KEY=VALUE");
@@ -173,8 +172,8 @@ TEST(Override, MalformedOverridesAreRefused) {
 }
 
 TEST(Yaml, TabsInTheIndentationAreNamed) {
-  EXPECT_THAT([] { parse_yaml("a:\n  \tb: 1\n", "r.yaml"); },
-              ::testing::ThrowsMessage<ConfigError>(has_all("r.yaml:2:3: a tab ", "indented by spaces")));
+  EXPECT_THAT(message_of<ConfigError>([] { parse_yaml("a:\n  \tb: 1\n", "r.yaml"); }),
+              has_all("r.yaml:2:3: a tab ", "indented by spaces"));
   EXPECT_NO_THROW(parse_yaml("a: 1\t# a comment\n\t\n\t# another\n", "r.yaml"));
 }
 

@@ -12,8 +12,6 @@
 namespace stretto {
 namespace {
 
-using ::testing::ThrowsMessage;
-
 class ComputeOptionsTest : public ::testing::Test {
  protected:
   ~ComputeOptionsTest() override { ::unsetenv("STRETTO_STRATEGY"); }
@@ -27,8 +25,8 @@ class ComputeOptionsTest : public ::testing::Test {
 
   static void refuses(const ComputeNames& names, const std::set<std::string>& given, const char* option,
                       const auto&... named) {
-    EXPECT_THAT([&] { parse(names, given); }, ThrowsMessage<ConfigError>(::testing::AllOf(
-                                                  ::testing::StartsWith(option), has_all(named...))));
+    EXPECT_THAT(message_of<ConfigError>([&] { parse(names, given); }),
+                ::testing::AllOf(::testing::StartsWith(option), has_all(named...)));
   }
 };
 

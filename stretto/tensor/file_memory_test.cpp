@@ -8,6 +8,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/file_faults.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 
 namespace stretto {
@@ -15,7 +16,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 // MiB of this process's resident memory that belong to files.
 int64_t resident_mib() {
@@ -66,12 +66,12 @@ TEST(FileMemory, ReportsAFullDiskAndAMissingFolder) {
   const TempFolder folder;
   for (const int64_t call : {1, 2}) {
     const file_faults::Injection full({.call = call, .error = ENOSPC});
-    EXPECT_THAT([&] { file_memory(folder.path(), 1 << 20, at::kFloat); },
-                ThrowsMessage<IoError>(AllOf(HasSubstr(folder.path().string()), HasSubstr("4.0 MiB"),
-                                             HasSubstr("No space left on device"))));
+    EXPECT_THAT(
+        message_of<IoError>([&] { file_memory(folder.path(), 1 << 20, at::kFloat); }),
+        AllOf(HasSubstr(folder.path().string()), HasSubstr("4.0 MiB"), HasSubstr("No space left on device")));
   }
-  EXPECT_THAT([&] { file_memory(folder.path() / "gone", 8, at::kFloat); },
-              ThrowsMessage<IoError>(HasSubstr("No such file or directory")));
+  EXPECT_THAT(message_of<IoError>([&] { file_memory(folder.path() / "gone", 8, at::kFloat); }),
+              HasSubstr("No such file or directory"));
 }
 
 }  // namespace

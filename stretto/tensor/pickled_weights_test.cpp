@@ -24,12 +24,7 @@ void expect_weights_of_old_names(const NamedTensors& weights) {
 }
 
 std::string pickled_error(const std::filesystem::path& file) {
-  try {
-    load_pickled_weights(file);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return message_of([&] { load_pickled_weights(file); });
 }
 
 TEST(PickledWeights, FoldersWithoutSafetensors) {

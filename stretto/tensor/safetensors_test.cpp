@@ -14,16 +14,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-template <class E = Error>
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 std::string file_with_header(const std::string& header, size_t data_bytes) {
   const uint64_t length = header.size();
   return std::string(reinterpret_cast<const char*>(&length), 8) + header + std::string(data_bytes, '\1');

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/text/cl100k.h"
 #include "stretto/text/golden_support.h"
 #include "stretto/text/tokenizer_files.h"
@@ -23,12 +24,7 @@ Tokenizer tokenizer_of(const json& file) {
 }
 
 std::string refusal(const json& file) {
-  try {
-    tokenizer_of(file);
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "no error";
+  return message_of<DataError>([&] { tokenizer_of(file); });
 }
 
 // Words of "a" and "b", and bytes.
@@ -82,8 +78,8 @@ TEST(Decoder, StepsAreAppliedInOrder) {
   json file = small_character_bpe(true);
   file["decoder"]["decoders"][0]["type"] = "CTC";
   const Tokenizer other = tokenizer_of(file);
-  EXPECT_THAT([&] { (void)other.decode(std::vector<int32_t>{1}); },
-              ::testing::ThrowsMessage<DataError>(HasSubstr("decoder.decoders[0].type: \"CTC\"")));
+  EXPECT_THAT(message_of<DataError>([&] { (void)other.decode(std::vector<int32_t>{1}); }),
+              HasSubstr("decoder.decoders[0].type: \"CTC\""));
 }
 
 TEST(Decoder, AStripOfAnythingButACharacterIsRefused) {

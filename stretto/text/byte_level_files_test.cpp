@@ -73,7 +73,7 @@ TEST(Tokenizer, BadByteLevelFiles) {
   json file = small_bpe();
   file["decoder"]["type"] = "CTC";
   const Tokenizer tokenizer = load_json(file);
-  EXPECT_THAT(error_of([&] { (void)tokenizer.decode(std::vector<int32_t>{7}); }),
+  EXPECT_THAT(message_of<DataError>([&] { (void)tokenizer.decode(std::vector<int32_t>{7}); }),
               has_all("decoder.type:", "\"CTC\""));
 }
 
@@ -82,7 +82,7 @@ TEST(Tokenizer, VocabularyAndMergesAreFiles) {
   const auto write = [&](const char* name, const std::string& content) {
     write_file_atomic(folder.path() / name, content);
   };
-  const auto load_error = [&] { return error_of([&] { Tokenizer::load(folder.path()); }); };
+  const auto load_error = [&] { return message_of<DataError>([&] { Tokenizer::load(folder.path()); }); };
   write("vocab.json", small_bpe()["model"]["vocab"].dump());
   EXPECT_THAT(load_error(), has_all("vocab.json:", "no merges.txt"));
   write("merges.txt", "#version: 0.2\na b\r\n\nĠ ab\nÃ ©\n");

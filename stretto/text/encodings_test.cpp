@@ -219,24 +219,19 @@ TEST(GoldenEncodings, EveryLineOfTheRealDataOfDecoders) {
 
 TEST(Windows, AStrideThatFillsAWindowIsRefused) {
   const Tokenizer tokenizer = load_golden("uncased");
-  try {
-    tokenizer.encode_windows("hello hello hello hello", {.max_length = 4, .stride = 2});
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), has_all("tokenizer: ", "a stride of 2", "the 2 tokens of text in a window"));
-  }
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                tokenizer.encode_windows("hello hello hello hello", {.max_length = 4, .stride = 2});
+              }),
+              has_all("tokenizer: ", "a stride of 2", "the 2 tokens of text in a window"));
 }
 
 TEST(Windows, ATextThatIsTooShortToTruncateIsRefused) {
   const Tokenizer tokenizer = load_golden("uncased");
-  const auto error_of = [&](Truncation truncation) -> std::string {
-    try {
+  const auto error_of = [&](Truncation truncation) {
+    return message_of([&] {
       tokenizer.encode_pair("hello hello hello hello", "the map",
                             {.max_length = 5, .truncation = truncation});
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
+    });
   };
   EXPECT_THAT(error_of(Truncation::only_second),
               has_all("tokenizer: the second text has 2 tokens", "4 would have to be removed",

@@ -106,12 +106,7 @@ TEST(GoldenNormalizers, EveryCodePoint) {
 }
 
 std::string section_error(const json& section) {
-  try {
-    normalizer_from(section);
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "no error";
+  return message_of<DataError>([&] { normalizer_from(section); });
 }
 
 TEST(NormalizerSection, MissingAndUnavailableFieldsAreNamed) {

@@ -7,6 +7,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/text/tokenizer_parts.h"
 
@@ -54,21 +55,12 @@ inline Tokenizer load_json(const nlohmann::json& file, const TokenizerOptions& o
   return Tokenizer::load(folder.path(), options);
 }
 
-inline std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 inline std::string vocabulary_error(const std::string& vocabulary, const std::string& config = "") {
-  return error_of([&] { load_vocabulary(vocabulary, config); });
+  return message_of<DataError>([&] { load_vocabulary(vocabulary, config); });
 }
 
 inline std::string json_error(const nlohmann::json& file) {
-  return error_of([&] { load_json(file); });
+  return message_of<DataError>([&] { load_json(file); });
 }
 
 }  // namespace stretto::text

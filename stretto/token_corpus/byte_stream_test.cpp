@@ -62,20 +62,20 @@ TEST_F(ByteStreams, TruncatedOrDamagedOnesAreRefused) {
   for (const auto& [name, bytes] : {std::pair("gz", gzip(text)), std::pair("zst", zstd(text))}) {
     for (const size_t cut : {bytes.size() - 1, bytes.size() / 2, size_t{20}}) {
       const fs::path file = write(name, bytes.substr(0, cut));
-      EXPECT_THAT([&] { read(file); }, testing::ThrowsMessage<DataError>(has_all(name, "cut short"))) << cut;
+      EXPECT_THAT(message_of<DataError>([&] { read(file); }), has_all(name, "cut short")) << cut;
     }
     std::string damaged = bytes;
     for (size_t i = bytes.size() / 2; i < bytes.size() / 2 + 50; ++i)
       damaged[i] = static_cast<char>(~damaged[i]);
     const fs::path file = write(name, damaged);
-    EXPECT_THAT([&] { read(file); }, testing::ThrowsMessage<DataError>(has_all(name, "damaged")));
+    EXPECT_THAT(message_of<DataError>([&] { read(file); }), has_all(name, "damaged"));
   }
 }
 
 TEST_F(ByteStreams, OtherFormatsAreRefusedWithAdvice) {
   const auto refused = [&](const std::string& bytes, const char* what) {
     const fs::path file = write("file", bytes);
-    EXPECT_THAT([&] { ByteStream::open(file); }, testing::ThrowsMessage<DataError>(has_all("file", what)));
+    EXPECT_THAT(message_of<DataError>([&] { ByteStream::open(file); }), has_all("file", what));
   };
   refused(
       "\xFD"
@@ -86,8 +86,8 @@ TEST_F(ByteStreams, OtherFormatsAreRefusedWithAdvice) {
   refused(std::string("text\0text", 9), "NUL");
   for (const char* name : {"rows.csv", "rows.TSV", "rows.csv.gz"}) {
     const fs::path file = write(name, "text\na\n");
-    EXPECT_THAT([&] { ByteStream::open(file); },
-                testing::ThrowsMessage<DataError>(has_all(name, "a table", "JSON Lines")));
+    EXPECT_THAT(message_of<DataError>([&] { ByteStream::open(file); }),
+                has_all(name, "a table", "JSON Lines"));
   }
   EXPECT_THROW(ByteStream::open(path("missing")), IoError);
   EXPECT_THROW(ByteStream::open(folder_.path()), IoError);

@@ -16,7 +16,6 @@ namespace stretto::token_corpus {
 namespace {
 
 using testing::ElementsAre;
-using testing::ThrowsMessage;
 
 class Corpora : public CorpusTest {
  protected:
@@ -88,8 +87,8 @@ TEST_F(Corpora, AnotherTokenizerIsRefused) {
   const auto corpus = numbered("corpus", {3});
   EXPECT_NO_THROW(corpus->require_tokenizer(roberta(), "model"));
   const auto other = text::Tokenizer::load(golden("unigram"));
-  EXPECT_THAT([&] { corpus->require_tokenizer(other, "other_model"); },
-              ThrowsMessage<ConfigError>(has_all("corpus", "RobertaTokenizer", "other_model")));
+  EXPECT_THAT(message_of<ConfigError>([&] { corpus->require_tokenizer(other, "other_model"); }),
+              has_all("corpus", "RobertaTokenizer", "other_model"));
 }
 
 TEST_F(Corpora, TruncatedDamagedOrUnfinishedOnesAreRefused) {
@@ -98,7 +97,7 @@ TEST_F(Corpora, TruncatedDamagedOrUnfinishedOnesAreRefused) {
     Manifest manifest = read_manifest(path("corpus"));
     change(manifest);
     write_manifest(manifest, path("corpus"));
-    EXPECT_THAT([&] { Corpus corpus(path("corpus")); }, ThrowsMessage<DataError>(message));
+    EXPECT_THAT(message_of<DataError>([&] { Corpus corpus(path("corpus")); }), message);
   };
   refused([](Manifest& manifest) { manifest.next.emplace(); }, has_all("not complete", "data tokenize"));
   refused([](Manifest& manifest) { manifest.tokens = 1519; }, has_all("corpus.json", "counts"));
@@ -108,13 +107,13 @@ TEST_F(Corpora, TruncatedDamagedOrUnfinishedOnesAreRefused) {
           has_all("tokens-00001.bin", "1030", "1040"));
   refused([&](Manifest&) { write("corpus/documents.bin", std::string(16, '\1')); },
           has_all("documents.bin", "damaged"));
-  EXPECT_THAT([&] { Corpus corpus(path("none")); }, ThrowsMessage<DataError>(has_all("none", "corpus.json")));
+  EXPECT_THAT(message_of<DataError>([&] { Corpus corpus(path("none")); }), has_all("none", "corpus.json"));
   numbered("corpus", {1500, 20});
   fs::remove(path("corpus/tokens-00001.bin"));
   EXPECT_THROW(Corpus(path("corpus")), IoError);
   for (const char* json : {"{}", "[]", "{\"format\": \"stretto token corpus 1\"}", "{"}) {
     write("corpus/corpus.json", json);
-    EXPECT_THAT([&] { Corpus corpus(path("corpus")); }, ThrowsMessage<DataError>(has_all("corpus.json")))
+    EXPECT_THAT(message_of<DataError>([&] { Corpus corpus(path("corpus")); }), has_all("corpus.json"))
         << json;
   }
 }
@@ -127,8 +126,7 @@ TEST_F(Corpora, CheckFindsEveryFlippedBit) {
     std::string damaged = bytes;
     damaged[bytes.size() / 2 - 1] ^= 1;
     write(std::string("corpus/") + name, damaged);
-    EXPECT_THAT([&] { Corpus(path("corpus")).check({}); },
-                ThrowsMessage<DataError>(has_all(name, "checksum")));
+    EXPECT_THAT(message_of<DataError>([&] { Corpus(path("corpus")).check({}); }), has_all(name, "checksum"));
     write(std::string("corpus/") + name, bytes);
   }
 }
@@ -137,8 +135,7 @@ TEST_F(Corpora, IdsBeyondTheVocabularyAreRefused) {
   const auto corpus = numbered("corpus", {100}, 1000, /*vocabulary=*/60);
   std::vector<int32_t> ids;
   EXPECT_NO_THROW(corpus->read(0, 60, ids));
-  EXPECT_THAT([&] { corpus->read(30, 61, ids); },
-              ThrowsMessage<DataError>(has_all("tokens-00000.bin", "60")));
+  EXPECT_THAT(message_of<DataError>([&] { corpus->read(30, 61, ids); }), has_all("tokens-00000.bin", "60"));
 }
 
 // ---- blocks
@@ -178,8 +175,8 @@ TEST_F(Corpora, OneSequencePerBlockAndWholeBlocksAreOptions) {
   const CorpusBlocks whole(corpus, {.block_size = 4, .drop_last = true});
   EXPECT_EQ(whole.size(), 2);
   EXPECT_EQ(whole.tokens(), 8);
-  EXPECT_THAT([&] { CorpusBlocks(corpus, {.block_size = 11, .drop_last = true}); },
-              ThrowsMessage<ConfigError>(has_all("corpus", "10", "11")));
+  EXPECT_THAT(message_of<ConfigError>([&] { CorpusBlocks(corpus, {.block_size = 11, .drop_last = true}); }),
+              has_all("corpus", "10", "11"));
   EXPECT_THROW(CorpusBlocks(corpus, {.block_size = 1}), ConfigError);
 }
 
@@ -257,11 +254,10 @@ TEST_F(Corpora, ImpossibleMixturesAreRefused) {
   EXPECT_THROW(Mixture({}), ConfigError);
   for (const double weight : std::vector<double>{0, -1, NAN, INFINITY})
     EXPECT_THROW(Mixture({{blocks("a", 4), weight}}), ConfigError) << weight;
-  EXPECT_THAT(
-      [&] {
-        Mixture({{blocks("a", 4)}, {blocks("b", 5)}});
-      },
-      ThrowsMessage<ConfigError>(has_all("4", "5")));
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                Mixture({{blocks("a", 4)}, {blocks("b", 5)}});
+              }),
+              has_all("4", "5"));
   EXPECT_THROW(Mixture({{blocks("a", 4), 1e-300}, {blocks("b", 4), 1}}), ConfigError);
 }
 

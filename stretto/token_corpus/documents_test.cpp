@@ -127,13 +127,13 @@ TEST_F(Documents, RowsOfParquetAreJsonLines) {
 
 TEST_F(Documents, HaveALimitUnlessTheyCanBeSplit) {
   const fs::path file = write("text", "one\n" + std::string(most_whole_bytes + 10, 'a'));
-  EXPECT_THAT([&] { read({file}, {.rule = DocumentRule::line}); },
-              testing::ThrowsMessage<DataError>(has_all("text:2", "64 MiB", "space")));
-  EXPECT_THAT([&] { read({file}, {.rule = DocumentRule::file}, /*in_parts=*/false); },
-              testing::ThrowsMessage<DataError>(has_all("text:1", "64 MiB", "whole")));
+  EXPECT_THAT(message_of<DataError>([&] { read({file}, {.rule = DocumentRule::line}); }),
+              has_all("text:2", "64 MiB", "space"));
+  EXPECT_THAT(message_of<DataError>([&] { read({file}, {.rule = DocumentRule::file}, /*in_parts=*/false); }),
+              has_all("text:1", "64 MiB", "whole"));
   fs::rename(file, path("text.jsonl"));
-  EXPECT_THAT([&] { read(std::vector<fs::path>{path("text.jsonl")}, {}); },
-              testing::ThrowsMessage<DataError>(has_all("text.jsonl:2", "64 MiB", "line")));
+  EXPECT_THAT(message_of<DataError>([&] { read(std::vector<fs::path>{path("text.jsonl")}, {}); }),
+              has_all("text.jsonl:2", "64 MiB", "line"));
 }
 
 TEST(JsonLines, AreFoundByTheirExtension) {

@@ -10,8 +10,6 @@
 namespace stretto::token_corpus {
 namespace {
 
-using testing::ThrowsMessage;
-
 class Tokenize : public CorpusTest {
  protected:
   // Writes files of several chunks, with documents of many sizes. The options give several shards and saves.
@@ -57,11 +55,10 @@ TEST_F(Tokenize, SpecialTokensAndTheEndOfDocumentsAreOptions) {
   EXPECT_EQ(ids({.special_tokens = false}), around({}, {eos}));
   EXPECT_EQ(ids({.special_tokens = false, .eos = false}), film);
   EXPECT_EQ(ids({.eos_token = "<pad>"}), around({bos}, {eos, pad}));
-  EXPECT_THAT(
-      [&] {
-        ids({.eos_token = "<none>", .names = {{"eos_token", "--eos"}}});
-      },
-      ThrowsMessage<ConfigError>(has_all("--eos", "<none>")));
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                ids({.eos_token = "<none>", .names = {{"eos_token", "--eos"}}});
+              }),
+              has_all("--eos", "<none>"));
 }
 
 TEST_F(Tokenize, ATokenizerWithoutAnEndOfDocumentsNeedsOne) {
@@ -69,11 +66,10 @@ TEST_F(Tokenize, ATokenizerWithoutAnEndOfDocumentsNeedsOne) {
   const auto run = [&](const TokenizeOptions& options) {
     return tokenize({write("text", "a film")}, tokenizer, golden("unigram"), path("corpus"), options);
   };
-  EXPECT_THAT(
-      [&] {
-        run({.names = {{"eos", "--no-eos"}, {"eos_token", "--eos"}}});
-      },
-      ThrowsMessage<ConfigError>(has_all("eos_token", "--eos", "--no-eos")));
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                run({.names = {{"eos", "--no-eos"}, {"eos_token", "--eos"}}});
+              }),
+              has_all("eos_token", "--eos", "--no-eos"));
   EXPECT_TRUE(run({.eos = false}));
 }
 
@@ -89,7 +85,7 @@ TEST_F(Tokenize, JsonLinesGiveTheTextOfAColumn) {
     const fs::path bad = write("bad.jsonl", "{\"text\": \"fine\", \"tags\": [\"a\"]}\n" + line + "\n");
     const TokenizeOptions options = {
         .documents = {.column = column}, .overwrite = true, .names = {{"column", "--column"}}};
-    EXPECT_THAT([&] { tokenize_files({bad}, "bad", options); }, ThrowsMessage<DataError>(message));
+    EXPECT_THAT(message_of<DataError>([&] { tokenize_files({bad}, "bad", options); }), message);
   };
   refused(R"({"texts": "x"})", "text", has_all("bad.jsonl:2", "\"text\"", "texts", "--column"));
   refused("{}", "txet", has_all("bad.jsonl:1", "\"txet\"", "did you mean \"text\""));
@@ -261,13 +257,13 @@ TEST_F(Tokenize, DamageToFilesOfAnInterruptedRunIsFound) {
   bytes[10] = static_cast<char>(~bytes[10]);
   write_file_atomic(path("corpus") / name, bytes);
   options.stop = {};
-  EXPECT_THAT([&] { tokenize_files(files, "corpus", options); },
-              ThrowsMessage<DataError>(has_all(name, "damaged", "begin again")));
+  EXPECT_THAT(message_of<DataError>([&] { tokenize_files(files, "corpus", options); }),
+              has_all(name, "damaged", "begin again"));
 }
 
 TEST_F(Tokenize, AMistakeInADocumentKeepsEarlierOnesAndTheFileCanBeFixed) {
   const fs::path good = write("a.jsonl", "{\"text\": \"one\"}\n"), bad = write("b.jsonl", "{\"text\": 1}\n");
-  EXPECT_THAT([&] { tokenize_files({good, bad}, "corpus"); }, ThrowsMessage<DataError>(has_all("b.jsonl:1")));
+  EXPECT_THAT(message_of<DataError>([&] { tokenize_files({good, bad}, "corpus"); }), has_all("b.jsonl:1"));
   EXPECT_EQ(read_manifest(path("corpus")).documents, 1);
   write("b.jsonl", "{\"text\": \"two\"}\n");
   ASSERT_TRUE(tokenize_files({good, bad}, "corpus"));
@@ -290,16 +286,17 @@ TEST_F(Tokenize, AnotherCorpusIsReplacedOnlyOnRequest) {
   ASSERT_TRUE(tokenize_files({file}, "corpus"));
   const auto refused = [&](TokenizeOptions options, const auto& message) {
     options.names = {{"overwrite", "--overwrite"}};
-    EXPECT_THAT([&] { tokenize_files({file}, "corpus", options); },
-                ThrowsMessage<ConfigError>(testing::AllOf(message, has_all("--overwrite"))));
+    EXPECT_THAT(message_of<ConfigError>([&] { tokenize_files({file}, "corpus", options); }),
+                testing::AllOf(message, has_all("--overwrite")));
   };
   refused({.documents = {.rule = DocumentRule::line}}, has_all("file", "line"));
   refused({.documents = {.column = "body"}}, has_all("text", "body"));
   refused({.special_tokens = false}, has_all("special tokens"));
   refused({.tokens_per_shard = 7}, has_all("shard", "7"));
   const auto other = text::Tokenizer::load(golden("unigram"));
-  EXPECT_THAT([&] { tokenize({file}, other, golden("unigram"), path("corpus"), {.eos = false}); },
-              ThrowsMessage<ConfigError>(has_all("another tokenizer")));
+  EXPECT_THAT(message_of<ConfigError>(
+                  [&] { tokenize({file}, other, golden("unigram"), path("corpus"), {.eos = false}); }),
+              has_all("another tokenizer"));
   write("text", "another film");
   refused({}, has_all("text", "changed"));
   ASSERT_TRUE(tokenize_files({file}, "corpus", {.overwrite = true}));
@@ -311,8 +308,8 @@ TEST_F(Tokenize, FoldersWithoutACorpusAreUnchanged) {
   make_folders(path("foreign"));
   write("foreign/thesis", "text");
   for (const bool overwrite : {false, true})
-    EXPECT_THAT([&] { tokenize_files({file}, "foreign", {.overwrite = overwrite}); },
-                ThrowsMessage<ConfigError>(has_all("foreign", "no corpus")));
+    EXPECT_THAT(message_of<ConfigError>([&] { tokenize_files({file}, "foreign", {.overwrite = overwrite}); }),
+                has_all("foreign", "no corpus"));
   EXPECT_EQ(files_of("foreign").size(), 1);
 }
 
@@ -347,15 +344,17 @@ TEST_F(Tokenize, OtherwiseBytesAreRefusedWithFileAndLine) {
   const fs::path file = write("text", "a film\nof 1984\nby \xFF someone\n");
   for (const DocumentRule rule : {DocumentRule::file, DocumentRule::line}) {
     const TokenizeOptions options = {.documents = {.rule = rule}, .eos_token = "[SEP]", .overwrite = true};
-    EXPECT_THAT([&] { tokenize({file}, tokenizer, golden("uncased.txt"), path("corpus"), options); },
-                ThrowsMessage<DataError>(has_all("text:3", "0xff", "UTF-8")));
+    EXPECT_THAT(message_of<DataError>(
+                    [&] { tokenize({file}, tokenizer, golden("uncased.txt"), path("corpus"), options); }),
+                has_all("text:3", "0xff", "UTF-8"));
   }
   std::string lines;
   for (int i = 0; i < 200'000; ++i) lines += "the film\n";
   write("text", lines + "\xFF");
   const TokenizeOptions options = {.eos = false, .overwrite = true};
-  EXPECT_THAT([&] { tokenize({file}, tokenizer, golden("uncased.txt"), path("corpus"), options); },
-              ThrowsMessage<DataError>(has_all("text:200001")));
+  EXPECT_THAT(message_of<DataError>(
+                  [&] { tokenize({file}, tokenizer, golden("uncased.txt"), path("corpus"), options); }),
+              has_all("text:200001"));
 }
 
 TEST_F(Tokenize, LargeVocabulariesHaveTokensOfFourBytes) {

@@ -9,6 +9,7 @@
 #include "stretto/base/file_writer.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/track/metrics_log.h"
 #include "stretto/track/mlflow_double.h"
@@ -26,7 +27,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::Pair;
-using ::testing::StartsWith;
 
 // Sets or (nullptr) unsets a variable until the end of the scope.
 class Variable {
@@ -236,8 +236,8 @@ TEST_F(MlflowTest, ARunWithoutMlflowIsSentLater) {
   // The format of version 0.1, whose records have no time.
   write_file_atomic(folder_.path() / "metrics.jsonl",
                     "{\"step\":1,\"epoch\":1,\"loss\":0.5}\n{\"step\":1,\"epoch\":1,\"eval_f1\":1}\n");
-  EXPECT_THAT([&] { MlflowSender{folder_.path()}; },
-              ::testing::ThrowsMessage<ConfigError>(HasSubstr("pass its URL with --uri")));
+  EXPECT_THAT(message_of<ConfigError>([&] { MlflowSender{folder_.path()}; }),
+              HasSubstr("pass its URL with --uri"));
   const Fd lock = lock_mlflow(folder_.path());
   for (int i = 0; i < 2; ++i) {
     MlflowSender sender(folder_.path(), server.url());
@@ -303,18 +303,15 @@ TEST_F(MlflowTest, DataThatTheServerRejectsAreSkipped) {
 TEST_F(MlflowTest, ADamagedProgressFileIsRefused) {
   make_folders(folder_.path() / "mlflow");
   write_file_atomic(folder_.path() / "mlflow" / "sent.json", "{\"position\": 9}");
-  EXPECT_THAT([&] { MlflowSender{folder_.path()}; },
-              ::testing::ThrowsMessage<DataError>(HasSubstr("remove it to send everything to a new run")));
+  EXPECT_THAT(message_of<DataError>([&] { MlflowSender{folder_.path()}; }),
+              HasSubstr("remove it to send everything to a new run"));
 }
 
 TEST_F(MlflowTest, AnotherProgramsServerIsNamed) {
   const MlflowDouble server;
-  try {
-    MlflowServer(server.url() + "/wiki").find_or_create_experiment("x");
-    FAIL();
-  } catch (const MlflowError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("this is not an MLflow server's address"));
-  }
+  EXPECT_THAT(
+      message_of<MlflowError>([&] { MlflowServer(server.url() + "/wiki").find_or_create_experiment("x"); }),
+      HasSubstr("this is not an MLflow server's address"));
 }
 
 TEST_F(MlflowTest, TheUrlIsCheckedBeforeAnythingStarts) {

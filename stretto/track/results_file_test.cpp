@@ -8,6 +8,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/json.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 
 namespace stretto::track {
@@ -15,7 +16,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 class ResultsFileTest : public ::testing::Test {
  protected:
@@ -99,11 +99,10 @@ TEST_F(ResultsFileTest, AFailedRunHasNoFinalValuesAndANewRunNoneOfAnEarlierOne) 
 
 TEST_F(ResultsFileTest, AnotherFileIsNotChanged) {
   write_file_atomic(file_, "{\"results\": 3}\n");
-  EXPECT_THAT(
-      [&] {
-        add_measurements(file_, {{"Perplexity", 2, "", {}}});
-      },
-      ThrowsMessage<IoError>(HasSubstr("results.json: expected")));
+  EXPECT_THAT(message_of<IoError>([&] {
+                add_measurements(file_, {{"Perplexity", 2, "", {}}});
+              }),
+              HasSubstr("results.json: expected"));
   EXPECT_EQ(read_file(file_), "{\"results\": 3}\n");
 }
 

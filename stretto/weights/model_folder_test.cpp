@@ -24,15 +24,6 @@ using ::testing::HasSubstr;
 
 const std::filesystem::path golden_folders = std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden";
 
-std::string refusal_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 std::vector<std::string> files_in(const std::filesystem::path& folder) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
@@ -147,7 +138,7 @@ TEST(ConvertSafetensors, AnotherTypeIsWrittenWithAllFilesOfTheFolder) {
 
 TEST_F(ConvertPickled, FailedConversionsLeaveNoFiles) {
   const auto refusal = [&](const std::filesystem::path& folder) {
-    const std::string message = refusal_of([&] { write(folder, "refused"); });
+    const std::string message = message_of([&] { write(folder, "refused"); });
     EXPECT_FALSE(std::filesystem::exists(path("refused")));
     EXPECT_FALSE(std::filesystem::exists(path("refused.partial")));
     return message;
@@ -170,7 +161,7 @@ TEST_F(ConvertPickled, FailedConversionsLeaveNoFiles) {
   EXPECT_THAT(refusal(sharded), HasSubstr("pytorch_model-00002-of-00002.bin: lacks the tensor"));
   write_file_atomic(folder / "config.json", "{}");
   std::filesystem::create_directory(path("there"));
-  EXPECT_THAT(refusal_of([&] { write(folder, "there"); }), HasSubstr("there exists already"));
+  EXPECT_THAT(message_of([&] { write(folder, "there"); }), HasSubstr("there exists already"));
 }
 
 TEST_F(ConvertPickled, ANameThatIsNotUtf8IsRefused) {
@@ -179,8 +170,8 @@ TEST_F(ConvertPickled, ANameThatIsNotUtf8IsRefused) {
   std::string content = read_file(file);
   content[content.find("encoder.layer.0")] = '\xff';
   write_file_atomic(file, content);
-  EXPECT_THAT(refusal_of([&] { write(folder, "refused"); }), HasSubstr("pytorch_model.bin: data.pkl, byte "));
-  EXPECT_THAT(refusal_of([&] { write(folder, "refused"); }), HasSubstr("a text that is not UTF-8"));
+  EXPECT_THAT(message_of([&] { write(folder, "refused"); }), HasSubstr("pytorch_model.bin: data.pkl, byte "));
+  EXPECT_THAT(message_of([&] { write(folder, "refused"); }), HasSubstr("a text that is not UTF-8"));
   EXPECT_FALSE(std::filesystem::exists(path("refused")));
 }
 
@@ -191,7 +182,7 @@ TEST_F(ConvertPickled, ConfigIsRead) {
         {"{\"model_type\": \"b\xff\"}", "config.json:1:18: not valid JSON"},
         {"[]", "config.json: a JSON array; expected an object"}}) {
     write_file_atomic(folder / "config.json", text);
-    EXPECT_THAT(refusal_of([&] { write(folder, "refused", 1'000'000, "bfloat16"); }), HasSubstr(message));
+    EXPECT_THAT(message_of([&] { write(folder, "refused", 1'000'000, "bfloat16"); }), HasSubstr(message));
     EXPECT_FALSE(std::filesystem::exists(path("refused")));
   }
 }
@@ -200,7 +191,7 @@ TEST_F(ConvertPickled, AFullDiskLeavesNoFiles) {
   const auto folder = folder_with("whole");
   for (int64_t call = 1;; ++call) {
     file_faults::Injection injection({.call = call, .error = ENOSPC});
-    const std::string message = refusal_of([&] { write(folder, "full"); });
+    const std::string message = message_of([&] { write(folder, "full"); });
     if (injection.hit().empty()) break;
     SCOPED_TRACE(injection.hit());
     EXPECT_THAT(message, HasSubstr("No space left on device"));

@@ -34,12 +34,7 @@ std::string state_dict(const std::string& items) {
 const std::string two_by_three = "K\2K\3\x86"s, strides_of_rows = "K\3K\1\x86"s;
 
 std::string error_of(const std::string& pickle) {
-  try {
-    read_pickled_tensors(pickle, "model.bin");
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "no error";
+  return message_of<DataError>([&] { read_pickled_tensors(pickle, "model.bin"); });
 }
 
 TEST(Pickle, ReadsTheTensorsOfAStateDict) {

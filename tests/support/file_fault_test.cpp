@@ -9,6 +9,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 
 namespace stretto {
@@ -18,7 +19,6 @@ using file_faults::Effect;
 using file_faults::Fault;
 using testing::ExitedWithCode;
 using testing::HasSubstr;
-using testing::ThrowsMessage;
 
 TEST(FileFault, Syntax) {
   const Fault full = parse_file_fault("enospc@17+:path=checkpoints", "").value();
@@ -35,8 +35,8 @@ TEST(FileFault, Syntax) {
   EXPECT_FALSE(parse_file_fault("kill@12:rank=1", ""));  // a launcher
   for (const char* text :
        {"", "enospc", "enospc@", "enospc@0", "nospace@3", "eio@3@4", "eio@3:host=a", "eio@3:rank=x"}) {
-    EXPECT_THAT([&] { parse_file_fault(text, ""); },
-                ThrowsMessage<std::invalid_argument>(HasSubstr("as in enospc@17 or kill@12:rank=1")))
+    EXPECT_THAT(message_of<std::invalid_argument>([&] { parse_file_fault(text, ""); }),
+                HasSubstr("as in enospc@17 or kill@12:rank=1"))
         << text;
   }
 }

@@ -295,8 +295,8 @@ TEST_F(ResumeRefused, ImpossibleManifests) {
   checkpoint_format::Manifest manifest = checkpoint_format::read_manifest(checkpoint("run", 4));
   manifest.scalars["place"]["samples"] = INT64_MAX;
   write_file_atomic(file, checkpoint_format::to_text(manifest));
-  EXPECT_THAT([&] { checkpoint_format::verify(checkpoint("run", 4)); },
-              ::testing::ThrowsMessage<DataError>(HasSubstr("place.samples")));
+  EXPECT_THAT(message_of<DataError>([&] { checkpoint_format::verify(checkpoint("run", 4)); }),
+              HasSubstr("place.samples"));
   manifest.scalars.erase("place");
   write_file_atomic(file, checkpoint_format::to_text(manifest));
   expect_refusal("training.max_steps=6 checkpoint.accept_changes=[training.max_steps]",

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/strings.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
@@ -213,9 +214,9 @@ class Guard : public ::testing::Test {
 };
 
 TEST_F(Guard, StopNamesStepAndRank) {
-  EXPECT_THAT([&] { fit(7, NAN); }, ::testing::ThrowsMessage<Error>(::testing::AllOf(
-                                        ::testing::HasSubstr("step 7: the loss (nan) is not finite"),
-                                        ::testing::HasSubstr("first on rank 1"))));
+  EXPECT_THAT(message_of([&] { fit(7, NAN); }),
+              ::testing::AllOf(::testing::HasSubstr("step 7: the loss (nan) is not finite"),
+                               ::testing::HasSubstr("first on rank 1")));
 }
 
 TEST_F(Guard, SkipOmitsTheStep) {
@@ -247,21 +248,20 @@ TEST_F(Guard, SkippedStepsDoNotAffectMeansAndCheckpoints) {
 TEST_F(Guard, SkippingEveryStepEndsTheRun) {
   recipe_.training.on_nonfinite = "skip";
   const Points train(100);
-  EXPECT_THAT(
-      [&] {
-        comm::run_rank_threads(1, [&](Group& group) {
-          struct Broken : WhichSide {
-            Loss training_step(const Batch& batch, StepContext& context) override {
-              Loss loss = WhichSide::training_step(batch, context);
-              loss.sum = loss.sum * NAN;
-              return loss;
-            }
-          } module;
-          const Mesh mesh = make_mesh(recipe_, group);
-          Trainer(recipe_, mesh, at::kCPU).fit(module, train, nullptr);
-        });
-      },
-      ::testing::ThrowsMessage<Error>(::testing::HasSubstr("10 steps in a row were skipped")));
+  EXPECT_THAT(message_of([&] {
+                comm::run_rank_threads(1, [&](Group& group) {
+                  struct Broken : WhichSide {
+                    Loss training_step(const Batch& batch, StepContext& context) override {
+                      Loss loss = WhichSide::training_step(batch, context);
+                      loss.sum = loss.sum * NAN;
+                      return loss;
+                    }
+                  } module;
+                  const Mesh mesh = make_mesh(recipe_, group);
+                  Trainer(recipe_, mesh, at::kCPU).fit(module, train, nullptr);
+                });
+              }),
+              ::testing::HasSubstr("10 steps in a row were skipped"));
 }
 
 TEST_F(Guard, RollbackReturnsWithALowerRate) {
@@ -321,14 +321,13 @@ TEST_F(Guard, RollbackKeepsTheBestModel) {
 TEST_F(Guard, RepeatedRollbacksEndTheRun) {
   recipe_.training.on_nonfinite = "rollback";
   recipe_.checkpoint.every = "5";
-  EXPECT_THAT([&] { fit(23, NAN, true); },
-              ::testing::ThrowsMessage<Error>(::testing::HasSubstr("still so after 5 rollbacks")));
+  EXPECT_THAT(message_of([&] { fit(23, NAN, true); }), ::testing::HasSubstr("still so after 5 rollbacks"));
 }
 
 TEST_F(Guard, SpikesAreJudgedByTheRunningMean) {
   recipe_.training.on_spike = "stop";
-  EXPECT_THAT([&] { fit(30, 1000); }, ::testing::ThrowsMessage<Error>(
-                                          ::testing::HasSubstr("is more than 10 times its running mean")));
+  EXPECT_THAT(message_of([&] { fit(30, 1000); }),
+              ::testing::HasSubstr("is more than 10 times its running mean"));
   recipe_.training.on_spike = "off";
   EXPECT_EQ(fit(30, 1000).steps, 40);
 }

@@ -195,19 +195,17 @@ TEST_F(MatmulInUse, DependOnTheOperandsDtype) {
 
 TEST_F(MatmulInUse, LibrariesThatAreNotUsableAreRefused) {
   const MatmulChoice mkl = {{MatmulLibrary::mkl, MatmulLibrary::mkl, MatmulLibrary::mkl}};
-  EXPECT_THAT([&] { use_matmul(at::kFloat, mkl); },
-              ::testing::ThrowsMessage<ConfigError>(
-                  has_all("products: mkl ", "forward matmuls of Float", "use aten")));
+  EXPECT_THAT(message_of<ConfigError>([&] { use_matmul(at::kFloat, mkl); }),
+              has_all("products: mkl ", "forward matmuls of Float", "use aten"));
   EXPECT_EQ(matmul_in_use(at::kFloat), MatmulChoice());
   EXPECT_THROW(parse_library("blas"), ConfigError);
 }
 
 TEST(Matmul, RefusesShapesThatDoNotFit) {
-  EXPECT_THAT(
-      [] {
-        multiply(MatmulRole::forward, at::zeros({3, 3}), at::ones({3, 4}), at::ones({5, 3}));
-      },
-      ::testing::ThrowsMessage<ShapeError>(HasSubstr("expected [m, k] x [k, n] = [m, n]")));
+  EXPECT_THAT(message_of<ShapeError>([] {
+                multiply(MatmulRole::forward, at::zeros({3, 3}), at::ones({3, 4}), at::ones({5, 3}));
+              }),
+              HasSubstr("expected [m, k] x [k, n] = [m, n]"));
 }
 
 }  // namespace

@@ -20,16 +20,6 @@ std::string text_of(const std::vector<ListedHost>& hosts) {
   return text;
 }
 
-template <class Action>
-std::string list_refusal(const Action& action) {
-  try {
-    action();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
-
 class Hostfile : public ::testing::Test {
  protected:
   std::vector<ListedHost> read(const std::string& content) const {
@@ -37,7 +27,7 @@ class Hostfile : public ::testing::Test {
     return read_hostfile(folder_.path() / "hosts.txt");
   }
   std::string refused(const std::string& content) const {
-    return list_refusal([&] { read(content); });
+    return message_of<ConfigError>([&] { read(content); });
   }
   TempFolder folder_;
 };
@@ -55,16 +45,18 @@ TEST(HostList, AHostThatIsListedAgainHasMoreRanks) {
 }
 
 TEST(HostList, MistakesAreNamed) {
-  EXPECT_THAT(list_refusal([] { parse_hosts("a,,b"); }), HasSubstr("--hosts: \"a,,b\": a name is missing"));
-  EXPECT_THAT(list_refusal([] { parse_hosts("a:0"); }),
+  EXPECT_THAT(message_of<ConfigError>([] { parse_hosts("a,,b"); }),
+              HasSubstr("--hosts: \"a,,b\": a name is missing"));
+  EXPECT_THAT(message_of<ConfigError>([] { parse_hosts("a:0"); }),
               has_all("--hosts: \"a:0\": ", "number of ranks", "1 .. 4096"));
-  EXPECT_THAT(list_refusal([] { parse_hosts("a:x"); }), HasSubstr("\"a:x\": the number of ranks"));
-  EXPECT_THAT(list_refusal([] { parse_hosts("a b"); }),
+  EXPECT_THAT(message_of<ConfigError>([] { parse_hosts("a:x"); }), HasSubstr("\"a:x\": the number of ranks"));
+  EXPECT_THAT(message_of<ConfigError>([] { parse_hosts("a b"); }),
               HasSubstr("\"a b\" is not the name or address of a host"));
-  EXPECT_THAT(list_refusal([] { parse_hosts("[fd77::1"); }),
+  EXPECT_THAT(message_of<ConfigError>([] { parse_hosts("[fd77::1"); }),
               HasSubstr("expected [ADDRESS] or [ADDRESS]:RANKS"));
   for (const char* name : {"-oProxyCommand=x", "a;b", "$(id)", "@a", "me@"})
-    EXPECT_THAT(list_refusal([&] { parse_hosts(name); }), HasSubstr("is not the name or address of a host"))
+    EXPECT_THAT(message_of<ConfigError>([&] { parse_hosts(name); }),
+                HasSubstr("is not the name or address of a host"))
         << name;
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/models/golden_support.h"
 #include "stretto/models/registry.h"
@@ -11,10 +12,8 @@
 namespace stretto {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::ThrowsMessage;
 
 const std::filesystem::path bart_golden = std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/bart";
 
@@ -96,8 +95,8 @@ TEST(Bart, ATextWithoutEosIsRefused) {
   const auto model = load_bart("gelu");
   Batch batch = packed_batch(SafetensorsFile(bart_golden / "gelu/golden.safetensors").load_all());
   batch.tensors["input_ids"] = batch.at("input_ids").clone().fill_(7);
-  EXPECT_THAT([&] { model->forward(batch, {}); },
-              ThrowsMessage<DataError>(HasSubstr("does not end with eos_token_id (2)")));
+  EXPECT_THAT(message_of<DataError>([&] { model->forward(batch, {}); }),
+              HasSubstr("does not end with eos_token_id (2)"));
 }
 
 TEST(BartConfig, UnsupportedVariantsAreRefused) {

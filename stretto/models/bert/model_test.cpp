@@ -114,13 +114,9 @@ TEST(Bert, TheModelItsEmbeddingsAndItsLayersAreBlocks) {
 }
 
 TEST(BertConfig, UnsupportedSettingsAreRefused) {
-  const auto error_of = [](const char* text) -> std::string {
-    try {
-      BertConfig::from_json(nlohmann::json::parse(text), "config.json");
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "no error";
+  const auto error_of = [](const char* text) {
+    return message_of<ConfigError>(
+        [&] { BertConfig::from_json(nlohmann::json::parse(text), "config.json"); });
   };
   EXPECT_THAT(error_of(R"({"model_type": "gpt2"})"),
               has_all("config.json: model_type: \"gpt2\"", "only \"bert\" is"));
@@ -134,14 +130,11 @@ TEST(BertConfig, UnsupportedSettingsAreRefused) {
 
 // Sizes are checked before anything is allocated.
 TEST(BertConfig, RefusesAbsurdSizes) {
-  const auto error_of = [](const char* text) -> std::string {
-    try {
+  const auto error_of = [](const char* text) {
+    return message_of<ConfigError>([&] {
       make_text_model(bundled_models(), heads::sequence_classification, nlohmann::json::parse(text),
                       "config.json");
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "no error";
+    });
   };
   EXPECT_THAT(error_of(R"({"model_type": "bert", "num_hidden_layers": 1099511627776})"),
               has_all("num_hidden_layers: found 1099511627776", "from 0 to 10000"));
@@ -157,14 +150,11 @@ TEST(BertConfig, RefusesAbsurdSizes) {
 }
 
 TEST(ModelRegistry, UnknownTypesAreRefusedWithTheKnownOnes) {
-  const auto error_of = [](const char* text) -> std::string {
-    try {
+  const auto error_of = [](const char* text) {
+    return message_of<ConfigError>([&] {
       make_text_model(bundled_models(), heads::sequence_classification, nlohmann::json::parse(text),
                       "m/config.json");
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "no error";
+    });
   };
   const char* known =
       "bert, roberta, xlm-roberta, electra, distilbert, bart, gpt2, llama, mistral, qwen2, qwen3, "

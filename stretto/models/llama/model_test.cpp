@@ -123,7 +123,7 @@ TEST(Llama, WindowsEqualThoseOfTransformers) {
         nlohmann::json{{"layer_types", {"full_attention"}}}}) {
     nlohmann::json wrong = other;
     wrong.update(change);
-    EXPECT_THAT([&] { windows(wrong); }, ::testing::ThrowsMessage<ConfigError>(HasSubstr("layer_types: ")));
+    EXPECT_THAT(message_of<ConfigError>([&] { windows(wrong); }), HasSubstr("layer_types: "));
   }
 }
 

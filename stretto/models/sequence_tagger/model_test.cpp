@@ -20,7 +20,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::ThrowsMessage;
 
 const std::filesystem::path taggers =
     std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/sequence_tagger";
@@ -227,7 +226,7 @@ TEST(TransformerTagger, FrozenLayersNeedNoGradient) {
 
 TEST(TransformerTagger, LayersAndFamiliesThatCannotBeReadAreRefused) {
   const auto refused = [](const nlohmann::json& settings, const auto&... named) {
-    EXPECT_THAT([&] { copying_tagger(settings, 12); }, ThrowsMessage<ConfigError>(has_all(named...)));
+    EXPECT_THAT(message_of<ConfigError>([&] { copying_tagger(settings, 12); }), has_all(named...));
   };
   refused({{"layers", "4"}}, "layers: \"4\" is not a layer", "3 layers",
           "0 (its embeddings) to 3, or -4 to -1");

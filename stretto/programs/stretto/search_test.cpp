@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/strings.h"
 #include "stretto/programs/stretto/search_space.h"
 #include "stretto/programs/stretto/search_trials.h"
@@ -14,7 +15,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 std::vector<double> draws(const std::string& text, int64_t count) {
   const SearchParameter parameter = parse_search_parameter(text);
@@ -58,9 +58,8 @@ TEST(SearchSpace, DrawsDependOnSeedTrialAndNameOnly) {
 
 TEST(SearchSpace, MistakesAreNamed) {
   const auto refuses = [](const std::string& text, const std::string& why) {
-    EXPECT_THAT(
-        [&] { parse_search_parameter(text); },
-        ThrowsMessage<ConfigError>(::testing::AllOf(HasSubstr("--param " + text + ": "), HasSubstr(why))))
+    EXPECT_THAT(message_of<ConfigError>([&] { parse_search_parameter(text); }),
+                ::testing::AllOf(HasSubstr("--param " + text + ": "), HasSubstr(why)))
         << text;
   };
   refuses("optimizer.lr", "there is no NAME=");

@@ -17,7 +17,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 class Ones : public data::SampleDataset {
  public:
@@ -196,20 +195,18 @@ class Thrower : public Callback {
 
 TEST_F(CallbackTest, ExceptionsNameTheCallback) {
   const auto thrower = std::make_shared<Thrower>();
-  EXPECT_THAT([&] { fit(1, [&](Trainer& trainer, int) { trainer.add(thrower); }); },
-              ThrowsMessage<Error>(
-                  has_all("callback thrower", "at step_end, after step 2: ", "the disk is on fire")));
+  EXPECT_THAT(message_of([&] { fit(1, [&](Trainer& trainer, int) { trainer.add(thrower); }); }),
+              has_all("callback thrower", "at step_end, after step 2: ", "the disk is on fire"));
   EXPECT_THAT(thrower->seen, HasSubstr("the disk is on fire"));
 }
 
 TEST_F(CallbackTest, TwoCallbacksOfOneNameAreRefused) {
-  EXPECT_THAT(
-      [&] {
-        fit(1, [&](Trainer& trainer, int) {
-          for (int i = 0; i < 2; ++i) trainer.add(std::make_shared<Thrower>());
-        });
-      },
-      ThrowsMessage<ConfigError>(HasSubstr("two callbacks are named \"thrower\"")));
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                fit(1, [&](Trainer& trainer, int) {
+                  for (int i = 0; i < 2; ++i) trainer.add(std::make_shared<Thrower>());
+                });
+              }),
+              HasSubstr("two callbacks are named \"thrower\""));
 }
 
 struct Listener : Tracker {

@@ -1,5 +1,6 @@
 #include <torch/nn/modules/dropout.h>
 
+#include "stretto/base/message_support.h"
 #include "stretto/nn/initial_values.h"
 #include "stretto/nn/tensor_parallel.h"
 #include "stretto/optim/optimizers.h"
@@ -13,7 +14,6 @@ namespace {
 
 using nn::TensorParallel;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 // 5 inner columns, which 2 ranks divide unevenly, and a norm, which each rank has.
 struct DividedNet : torch::nn::Module {
@@ -126,8 +126,9 @@ TEST_F(ManualDividedTest, ModulesThatRanksCannotDivideAreRefused) {
     comm::run_rank_threads(2, [&](Group& group) {
       const Mesh mesh = make_mesh(recipe_, group);
       const auto task = make_task(TensorParallel{&mesh.group(Axis::tp)});
-      EXPECT_THAT([&] { Trainer(recipe_, mesh, at::kCPU).fit(*task, points, nullptr); },
-                  ThrowsMessage<ConfigError>(HasSubstr(reason)));
+      EXPECT_THAT(
+          message_of<ConfigError>([&] { Trainer(recipe_, mesh, at::kCPU).fit(*task, points, nullptr); }),
+          HasSubstr(reason));
     });
   };
   expect_refusal("no parameter of the module is divided",

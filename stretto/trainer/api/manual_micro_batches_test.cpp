@@ -5,8 +5,6 @@
 namespace stretto::trainer {
 namespace {
 
-using ::testing::ThrowsMessage;
-
 // Two regressions whose losses also give gradients to the other one's parameters.
 struct TwoLines : Module {
   struct Net : torch::nn::Module {
@@ -82,10 +80,10 @@ struct StepsLateOnly : TwoLines {
 
 TEST_F(ManualTest, EveryMicroBatchStepsTheSameOptimizers) {
   recipe_.training.batch_size = 2;
-  EXPECT_THAT([&] { fit<StepsEarlyOnly>(); },
-              ThrowsMessage<Error>(has_all("first micro-batch", "this call was step(\"first\")")));
-  EXPECT_THAT([&] { fit<StepsLateOnly>(); },
-              ThrowsMessage<Error>(has_all("step(\"second\"): ", "first micro-batch", "not made")));
+  EXPECT_THAT(message_of([&] { fit<StepsEarlyOnly>(); }),
+              has_all("first micro-batch", "this call was step(\"first\")"));
+  EXPECT_THAT(message_of([&] { fit<StepsLateOnly>(); }),
+              has_all("step(\"second\"): ", "first micro-batch", "not made"));
 }
 
 // The discriminator is stepped twice, and its second loss depends on the first step.
@@ -153,9 +151,8 @@ struct StepsDiffer : TwoLines {
 TEST_F(ManualTest, EveryMicroBatchOfADeterministicRunMakesTheSameCalls) {
   recipe_.training.batch_size = 2;
   recipe_.training.deterministic = true;
-  EXPECT_THAT([&] { fit<StepsDiffer<0>>(); },
-              ThrowsMessage<Error>(has_all("stepped \"second\"", "first micro-batch")));
-  EXPECT_THAT([&] { fit<StepsDiffer<1>>(); }, ThrowsMessage<Error>(has_all("first micro-batch", "not made")));
+  EXPECT_THAT(message_of([&] { fit<StepsDiffer<0>>(); }), has_all("stepped \"second\"", "first micro-batch"));
+  EXPECT_THAT(message_of([&] { fit<StepsDiffer<1>>(); }), has_all("first micro-batch", "not made"));
 }
 
 }  // namespace

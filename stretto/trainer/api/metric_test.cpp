@@ -11,7 +11,6 @@ namespace stretto {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 // Sample i has class i % 3 and is predicted as a function of i alone; every fifth label is ignored.
 int64_t gold_of(int64_t sample) { return sample % 5 == 4 ? -100 : sample % 3; }
@@ -157,7 +156,7 @@ TEST_F(MetricTest, AMetricThatIsNotDefinedIsLeftOut) {
   EXPECT_TRUE(found.contains("loss"));
   recipe_.checkpoint.monitor = "auroc";
   recipe_.output = folder_.path() / "monitored";
-  EXPECT_THAT([&] { fit<OneClass>(); }, ThrowsMessage<ConfigError>(HasSubstr("has no metric \"auroc\"")));
+  EXPECT_THAT(message_of<ConfigError>([&] { fit<OneClass>(); }), HasSubstr("has no metric \"auroc\""));
   // One sample is of one class, but all are not.
   recipe_.evaluate.sanity_steps = recipe_.evaluate.batch_size.emplace(1);
   recipe_.output = folder_.path() / "checked";
@@ -168,8 +167,8 @@ TEST_F(MetricTest, CanBeMonitored) {
   recipe_.checkpoint.monitor = "auroc";
   EXPECT_TRUE(fit<Measured>().best.has_value());
   recipe_.checkpoint.monitor = "mean_index";
-  EXPECT_THAT([&] { fit<Measured>(); },
-              ThrowsMessage<ConfigError>(HasSubstr("set checkpoint.mode to max or min")));
+  EXPECT_THAT(message_of<ConfigError>([&] { fit<Measured>(); }),
+              HasSubstr("set checkpoint.mode to max or min"));
 }
 
 struct NeverUpdated : trainer::Line {
@@ -181,42 +180,36 @@ struct NamedTwice : Measured {
 };
 
 TEST_F(MetricTest, MistakesAreNamed) {
-  EXPECT_THAT([&] { fit<NeverUpdated>(); },
-              ThrowsMessage<Error>(has_all("metric \"accuracy\": ", "no sample was added")));
-  EXPECT_THAT([&] { fit<NamedTwice>(); },
-              ThrowsMessage<Error>(has_all("metric \"mean_index\": ", "another value", "same name")));
-  EXPECT_THAT(
-      [] { ClassMetric(3, {"acuracy"}); },
-      ThrowsMessage<ConfigError>(has_all("\"acuracy\"", "metric of classes", "did you mean \"accuracy\"?")));
-  EXPECT_THAT([] { ClassMetric(3, {"f1"}); },
-              ThrowsMessage<ConfigError>(HasSubstr("use f1_macro or f1_micro")));
+  EXPECT_THAT(message_of([&] { fit<NeverUpdated>(); }),
+              has_all("metric \"accuracy\": ", "no sample was added"));
+  EXPECT_THAT(message_of([&] { fit<NamedTwice>(); }),
+              has_all("metric \"mean_index\": ", "another value", "same name"));
+  EXPECT_THAT(message_of<ConfigError>([] { ClassMetric(3, {"acuracy"}); }),
+              has_all("\"acuracy\"", "metric of classes", "did you mean \"accuracy\"?"));
+  EXPECT_THAT(message_of<ConfigError>([] { ClassMetric(3, {"f1"}); }), HasSubstr("use f1_macro or f1_micro"));
   ClassMetric classes(3, {"accuracy"});
-  EXPECT_THAT(
-      [&] {
-        classes.update(at::zeros({4, 2}), at::zeros({4}, at::kLong));
-      },
-      ThrowsMessage<ShapeError>(HasSubstr("or scores with a last dimension of 3")));
+  EXPECT_THAT(message_of<ShapeError>([&] {
+                classes.update(at::zeros({4, 2}), at::zeros({4}, at::kLong));
+              }),
+              HasSubstr("or scores with a last dimension of 3"));
   AurocMetric auroc;
-  EXPECT_THAT(
-      [&] {
-        auroc.update(at::zeros({4, 2}), at::zeros({4}));
-      },
-      ThrowsMessage<ShapeError>(HasSubstr("expected both [N]")));
+  EXPECT_THAT(message_of<ShapeError>([&] {
+                auroc.update(at::zeros({4, 2}), at::zeros({4}));
+              }),
+              HasSubstr("expected both [N]"));
   AurocMetric of_three(3);
-  EXPECT_THAT(
-      [&] {
-        of_three.update(at::zeros({4, 2}), at::zeros({4}, at::kLong));
-      },
-      ThrowsMessage<ShapeError>(HasSubstr("expected [N, 3], and classes [N] or 0 and 1 [N, 3]")));
-  EXPECT_THAT(
-      [&] {
-        of_three.update(at::zeros({4, 3}), at::zeros({4}));
-      },
-      ThrowsMessage<ShapeError>(HasSubstr("expected [N, 3], and classes [N] or 0 and 1 [N, 3]")));
-  EXPECT_THAT([] { AveragePrecisionMetric(3, "makro"); },
-              ThrowsMessage<ConfigError>(HasSubstr("did you mean \"macro\"?")));
+  EXPECT_THAT(message_of<ShapeError>([&] {
+                of_three.update(at::zeros({4, 2}), at::zeros({4}, at::kLong));
+              }),
+              HasSubstr("expected [N, 3], and classes [N] or 0 and 1 [N, 3]"));
+  EXPECT_THAT(message_of<ShapeError>([&] {
+                of_three.update(at::zeros({4, 3}), at::zeros({4}));
+              }),
+              HasSubstr("expected [N, 3], and classes [N] or 0 and 1 [N, 3]"));
+  EXPECT_THAT(message_of<ConfigError>([] { AveragePrecisionMetric(3, "makro"); }),
+              HasSubstr("did you mean \"macro\"?"));
   SumMetric sum({2}, [](const Tensor&) { return Metrics(); });
-  EXPECT_THAT([&] { sum.update(at::zeros({3})); }, ThrowsMessage<ShapeError>(HasSubstr("expected [2]")));
+  EXPECT_THAT(message_of<ShapeError>([&] { sum.update(at::zeros({3})); }), HasSubstr("expected [2]"));
 }
 
 // --- log()
@@ -349,10 +342,10 @@ struct LogsAMeanAndASum : trainer::Line {
 };
 
 TEST_F(MetricTest, SumsThatContradictOtherOptionsAreRefused) {
-  EXPECT_THAT([&] { fit<LogsASumWithWeight>(); },
-              ThrowsMessage<ConfigError>(HasSubstr("log(\"value\"): a sum has no weight")));
-  EXPECT_THAT([&] { fit<LogsAMeanAndASum>(); },
-              ThrowsMessage<ConfigError>(HasSubstr("log(\"value\"): the name is logged both as a mean")));
+  EXPECT_THAT(message_of<ConfigError>([&] { fit<LogsASumWithWeight>(); }),
+              HasSubstr("log(\"value\"): a sum has no weight"));
+  EXPECT_THAT(message_of<ConfigError>([&] { fit<LogsAMeanAndASum>(); }),
+              HasSubstr("log(\"value\"): the name is logged both as a mean"));
 }
 
 struct LogsNothing : trainer::Line {
@@ -363,8 +356,8 @@ struct LogsNothing : trainer::Line {
 };
 
 TEST_F(MetricTest, AValueThatWouldNotBeRecordedIsRefused) {
-  EXPECT_THAT([&] { fit<LogsNothing>(); },
-              ThrowsMessage<ConfigError>(HasSubstr("neither on_step nor on_epoch is set")));
+  EXPECT_THAT(message_of<ConfigError>([&] { fit<LogsNothing>(); }),
+              HasSubstr("neither on_step nor on_epoch is set"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/trainer/api/module_fixture.h"
 
 // Values that a module logs: StepContext::log().
@@ -9,7 +10,6 @@ namespace stretto::trainer {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 // Logged values are means over all samples of the window, independently of ranks and micro-batches.
 struct Logging : Regression {
@@ -74,8 +74,8 @@ TEST_F(ModuleTest, AMonitoredMeanNeedsAMode) {
   recipe_.evaluate.every = "epoch";
   recipe_.checkpoint.monitor = "mean_y";
   const Plane validation(7);
-  EXPECT_THAT([&] { fit<LoggingEvaluation>(1, 40, &validation); },
-              ThrowsMessage<ConfigError>(HasSubstr("set checkpoint.mode to max or min")));
+  EXPECT_THAT(message_of<ConfigError>([&] { fit<LoggingEvaluation>(1, 40, &validation); }),
+              HasSubstr("set checkpoint.mode to max or min"));
 }
 
 }  // namespace

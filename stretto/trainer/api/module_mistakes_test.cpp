@@ -12,7 +12,6 @@ namespace stretto::trainer {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 template <int kind>
 struct Wrong : Regression {
@@ -31,7 +30,7 @@ struct Wrong : Regression {
 
 TEST_F(ModuleTest, LossesThatDoNotRequireGradAreRefused) {
   const auto message = [&](auto module, const auto&... named) {
-    EXPECT_THAT([&] { fit<decltype(module)>(2); }, ThrowsMessage<Error>(has_all(named...)));
+    EXPECT_THAT(message_of([&] { fit<decltype(module)>(2); }), has_all(named...));
   };
   message(Wrong<0>(), "training_step returned a loss that does not require grad");
   message(Wrong<1>(), "training_step returned [3] Double", "sum over the batch", "a single element");
@@ -52,9 +51,9 @@ struct Throws : Regression {
 };
 
 TEST_F(ModuleTest, ExceptionsOfAStepNameIt) {
-  EXPECT_THAT([&] { fit<Throws<true>>(2); }, ThrowsMessage<Error>("training_step of step 3: no such word"));
-  EXPECT_THAT([&] { fit<Throws<false>>(1); },
-              ThrowsMessage<c10::Error>(HasSubstr("(in training_step of step 3)")));
+  EXPECT_THAT(message_of([&] { fit<Throws<true>>(2); }), "training_step of step 3: no such word");
+  EXPECT_THAT(message_of<c10::Error>([&] { fit<Throws<false>>(1); }),
+              HasSubstr("(in training_step of step 3)"));
 }
 
 // The layer that was registered is not used, and the one that is used has weights that nothing initialized.
@@ -87,9 +86,9 @@ struct ReadsInputGradients : Regression {
 TEST_F(ModuleTest, LayersThatNothingTrainsAreRefused) {
   for (const char* strategy : {"ddp", "fsdp"}) {
     recipe_.training.strategy = strategy;
-    EXPECT_THAT([&] { fit<AssignsALayer>(2); },
-                ThrowsMessage<ConfigError>(has_all("a tensor, [1, 2] Double", "not a parameter of the model",
-                                                   "not on head.weight", "register it")));
+    EXPECT_THAT(message_of<ConfigError>([&] { fit<AssignsALayer>(2); }),
+                has_all("a tensor, [1, 2] Double", "not a parameter of the model", "not on head.weight",
+                        "register it"));
     EXPECT_NO_THROW(fit<ReadsInputGradients>(2));
     std::filesystem::remove_all(recipe_.output);
   }
@@ -120,7 +119,7 @@ struct WrongPlan : Regression {
 
 TEST_F(ModuleTest, ModulesThatCannotBeTrainedAreRefused) {
   const auto message = [&](auto fitting, const auto&... named) {
-    EXPECT_THAT(fitting, ThrowsMessage<ConfigError>(has_all(named...)));
+    EXPECT_THAT(message_of<ConfigError>(fitting), has_all(named...));
   };
   message([&] { fit<Modelless>(1); }, "module has no model", "in the constructor");
   message([&] { fit<TwoModels>(1); }, "model() was called twice");

@@ -3,6 +3,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/tensor/tensor_source.h"
 #include "stretto/trainer/api/module_fixture.h"
 
@@ -11,7 +12,6 @@ namespace stretto::trainer {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 NamedTensors ones(int64_t width = 2) {
   NamedTensors values;
@@ -74,12 +74,10 @@ TEST_F(ModuleTest, ASourceIsReadOnce) {
 }
 
 TEST_F(ModuleTest, SourcesThatDoNotFitAreRefused) {
-  EXPECT_THAT([] { ReadsWiderOnes(); },
-              ThrowsMessage<DataError>(
-                  HasSubstr("the source's first.weight is [1, 3], and the parameter is [1, 2]")));
-  EXPECT_THAT([] { ReadsTwice(); },
-              ThrowsMessage<ConfigError>(HasSubstr("parameters_from() was called twice")));
-  EXPECT_THAT([] { ReadsNull(); }, ThrowsMessage<ConfigError>(HasSubstr("called with a null pointer")));
+  EXPECT_THAT(message_of<DataError>([] { ReadsWiderOnes(); }),
+              HasSubstr("the source's first.weight is [1, 3], and the parameter is [1, 2]"));
+  EXPECT_THAT(message_of<ConfigError>([] { ReadsTwice(); }), HasSubstr("parameters_from() was called twice"));
+  EXPECT_THAT(message_of<ConfigError>([] { ReadsNull(); }), HasSubstr("called with a null pointer"));
 }
 
 }  // namespace

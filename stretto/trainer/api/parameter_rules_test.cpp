@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/config/recipe.h"
@@ -22,7 +23,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 // embeddings.{weight}, layer.{0,1}.{weight,bias}, norm.{weight,bias}, head.{weight,bias}
 struct LayeredNet : torch::nn::Module {
@@ -170,13 +170,13 @@ TEST_F(RulesTest, PatternsWithoutParametersAreRefused) {
     const Recipe recipe = parse_recipe(fmt::format("parameters: {{{}: [\"{}\"]}}", setting, value), "r.yaml");
     NetTask task;
     EXPECT_THAT(
-        [&] { combine_groups(task.root(), recipe, {}); },
-        ThrowsMessage<ConfigError>(AllOf(
-            HasSubstr(fmt::format("parameters.{}: no trainable parameter matches \"encoder.*\"", setting)),
-            HasSubstr("r.yaml:1:"), HasSubstr("parameters are named embeddings.weight, "))));
+        message_of<ConfigError>([&] { combine_groups(task.root(), recipe, {}); }),
+        AllOf(HasSubstr(fmt::format("parameters.{}: no trainable parameter matches \"encoder.*\"", setting)),
+              HasSubstr("r.yaml:1:"), HasSubstr("parameters are named embeddings.weight, ")));
   }
-  EXPECT_THAT([] { parse_recipe("parameters: {lr_factors: [\"head.*\"]}", "r.yaml"); },
-              ThrowsMessage<ConfigError>(HasSubstr("\"head.*\" is not a pattern and a factor: head.*=3")));
+  EXPECT_THAT(
+      message_of<ConfigError>([] { parse_recipe("parameters: {lr_factors: [\"head.*\"]}", "r.yaml"); }),
+      HasSubstr("\"head.*\" is not a pattern and a factor: head.*=3"));
 }
 
 // Frozen parameters keep their values; the others are trained equally under any strategy and number of ranks.
@@ -247,9 +247,10 @@ TEST_F(RulesTest, WarmUpInSamples) {
 
 TEST(Rules, SettingsThatContradictAreRefused) {
   const auto refuses = [](const std::string& yaml, const std::string& message) {
-    EXPECT_THAT(
-        [&] { check_recipe(parse_recipe(yaml + "\nevaluate: {every: never}\n", "r.yaml"), Verb::fit); },
-        ThrowsMessage<ConfigError>(HasSubstr(message)))
+    EXPECT_THAT(message_of<ConfigError>([&] {
+                  check_recipe(parse_recipe(yaml + "\nevaluate: {every: never}\n", "r.yaml"), Verb::fit);
+                }),
+                HasSubstr(message))
         << yaml;
   };
   refuses("optimizer: {scale_lr: linear}", "linear needs optimizer.base_batch_size");

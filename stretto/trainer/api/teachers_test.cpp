@@ -19,7 +19,6 @@ namespace stretto::trainer {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 class SineInputs : public data::SampleDataset {
  public:
@@ -173,20 +172,18 @@ struct OwnTeacher : Module {
 };
 
 TEST_F(TeacherTest, SharesNothingWithTheModel) {
-  EXPECT_THAT(
-      [&] {
-        comm::run_rank_threads(1, [&](Group& group) {
-          OwnTeacher module;
-          const Mesh mesh = make_mesh(recipe_, group);
-          Trainer(recipe_, mesh, at::kCPU).fit(module, SineInputs(8), nullptr);
-        });
-      },
-      ThrowsMessage<ConfigError>(has_all("teacher's parameter weight", "also one of the model")));
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                comm::run_rank_threads(1, [&](Group& group) {
+                  OwnTeacher module;
+                  const Mesh mesh = make_mesh(recipe_, group);
+                  Trainer(recipe_, mesh, at::kCPU).fit(module, SineInputs(8), nullptr);
+                });
+              }),
+              has_all("teacher's parameter weight", "also one of the model"));
   struct Null : Imitation {
     Null() : Imitation(1) { teacher(std::shared_ptr<nn::Linear>()); }
   };
-  EXPECT_THAT([] { Null(); },
-              ThrowsMessage<ConfigError>(HasSubstr("teacher() was called with a null pointer")));
+  EXPECT_THAT(message_of<ConfigError>([] { Null(); }), HasSubstr("teacher() was called with a null pointer"));
 }
 
 }  // namespace

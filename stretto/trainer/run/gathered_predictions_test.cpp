@@ -12,7 +12,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 Tensor column(const std::vector<double>& values) { return at::tensor(values, at::kDouble).unsqueeze(1); }
 
@@ -38,23 +37,21 @@ TEST(GatheredPredictions, LeavesGapsForSamplesWithoutPredictions) {
 TEST(GatheredPredictions, OfOtherFormAreRefused) {
   GatheredPredictions gathered;
   gathered.add(std::vector<int64_t>{0}, column({1}));
-  EXPECT_THAT(
-      [&] {
-        gathered.add(std::vector<int64_t>{1}, {Tensor(), {"text"}});
-      },
-      ThrowsMessage<ShapeError>(has_all("rows of 1 values and no bytes for one batch",
-                                        "no rows and bytes for another", "the same for every batch")));
-  EXPECT_THAT(
-      [&] {
-        gathered.add(std::vector<int64_t>{1}, at::zeros({1, 2}, at::kDouble));
-      },
-      ThrowsMessage<ShapeError>(HasSubstr("rows of 2 values and no bytes")));
+  EXPECT_THAT(message_of<ShapeError>([&] {
+                gathered.add(std::vector<int64_t>{1}, {Tensor(), {"text"}});
+              }),
+              has_all("rows of 1 values and no bytes for one batch", "no rows and bytes for another",
+                      "the same for every batch"));
+  EXPECT_THAT(message_of<ShapeError>([&] {
+                gathered.add(std::vector<int64_t>{1}, at::zeros({1, 2}, at::kDouble));
+              }),
+              HasSubstr("rows of 2 values and no bytes"));
   comm::run_rank_threads(2, [](Group& group) {
     GatheredPredictions of_rank;
     of_rank.add(std::vector<int64_t>{group.rank()},
                 group.rank() == 0 ? Predictions(column({1})) : Predictions(Tensor(), {"text"}));
     if (group.rank() == 0) {
-      EXPECT_THAT([&] { of_rank.gather(group, 2); }, ThrowsMessage<ShapeError>(HasSubstr("for another")));
+      EXPECT_THAT(message_of<ShapeError>([&] { of_rank.gather(group, 2); }), HasSubstr("for another"));
     } else {
       EXPECT_TRUE(of_rank.gather(group, 2).empty());
     }

@@ -12,7 +12,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 struct NanFrom : Line {  // from the second evaluation on
   Predictions validation_step(const Batch&, StepContext& context) override {
@@ -94,19 +93,18 @@ TEST_F(LoopTest, ChecksTheEvaluationBeforeTraining) {
   fit(2);
   EXPECT_EQ(samples_, 4 + 3 * 10);
   recipe_.output = folder_.path() / "refused";
-  EXPECT_THAT([&] { fit<NoSuchMetric>(2); },
-              ThrowsMessage<ConfigError>(
-                  has_all("checkpoint.monitor: ", "no metric \"loss\"", "available: quality")));
+  EXPECT_THAT(message_of<ConfigError>([&] { fit<NoSuchMetric>(2); }),
+              has_all("checkpoint.monitor: ", "no metric \"loss\"", "available: quality"));
   EXPECT_FALSE(std::filesystem::exists(recipe_.output / "config.yaml")) << "it ended before the first step";
   recipe_.scheduler = optim::ReduceLrOnPlateauOptions{.monitor = "quality", .mode = "max"};
-  EXPECT_THAT([&] { fit(2); },
-              ThrowsMessage<ConfigError>(has_all("scheduler.monitor: ", "no metric \"quality\"",
-                                                 "available: closeness, loss, train_loss")));
+  EXPECT_THAT(
+      message_of<ConfigError>([&] { fit(2); }),
+      has_all("scheduler.monitor: ", "no metric \"quality\"", "available: closeness, loss, train_loss"));
   recipe_.scheduler = optim::ReduceLrOnPlateauOptions{.monitor = "train_loss"};
   recipe_.early_stopping = {.patience = 1, .monitor = "quality", .mode = "max"};
-  EXPECT_THAT([&] { fit(2); },
-              ThrowsMessage<ConfigError>(has_all("early_stopping.monitor: ", "no metric \"quality\"",
-                                                 "available: closeness, loss, train_loss")));
+  EXPECT_THAT(
+      message_of<ConfigError>([&] { fit(2); }),
+      has_all("early_stopping.monitor: ", "no metric \"quality\"", "available: closeness, loss, train_loss"));
   EXPECT_FALSE(std::filesystem::exists(recipe_.output / "config.yaml"));
 }
 
@@ -189,8 +187,7 @@ TEST_F(LoopTest, StopsAtThresholds) {
 }
 
 TEST_F(LoopTest, AMetricThatIsNotFiniteEndsTheRunOrIsAnError) {
-  EXPECT_THAT([&] { fit<NanFrom>(); },
-              ThrowsMessage<Error>(HasSubstr("the evaluation's loss (nan) is not finite")));
+  EXPECT_THAT(message_of([&] { fit<NanFrom>(); }), HasSubstr("the evaluation's loss (nan) is not finite"));
   recipe_.output = folder_.path() / "stopped";
   recipe_.early_stopping.patience = 9;
   const FitResult result = fit<NanFrom>();
@@ -242,24 +239,25 @@ TEST_F(LoopTest, TheTrainingLossNeedsNoEvaluation) {
 TEST_F(LoopTest, AMetricWithoutADirectionIsNamedWithItsPlace) {
   recipe_.origins.places = {{"early_stopping.monitor", "r.yaml:3:9"}, {"scheduler.monitor", "r.yaml:5:9"}};
   recipe_.early_stopping = {.patience = 1, .monitor = "quality"};
-  EXPECT_THAT([&] { fit(); },
-              ThrowsMessage<ConfigError>(has_all("r.yaml:3:9: early_stopping.monitor: \"quality\"",
-                                                 "not a built-in metric", "set early_stopping.mode")));
+  EXPECT_THAT(message_of<ConfigError>([&] { fit(); }),
+              has_all("r.yaml:3:9: early_stopping.monitor: \"quality\"", "not a built-in metric",
+                      "set early_stopping.mode"));
   recipe_.early_stopping = {};
   recipe_.scheduler = optim::ReduceLrOnPlateauOptions{.monitor = "quality"};
-  EXPECT_THAT([&] { fit(); },
-              ThrowsMessage<ConfigError>(HasSubstr("r.yaml:5:9: scheduler.monitor: \"quality\" is not")));
+  EXPECT_THAT(message_of<ConfigError>([&] { fit(); }),
+              HasSubstr("r.yaml:5:9: scheduler.monitor: \"quality\" is not"));
 }
 
 TEST_F(LoopTest, TwoRulesOfOneNameAreRefused) {
   recipe_.checkpoint.save_models = {"best_loss", "loss"};
-  EXPECT_THAT([&] { fit(); }, ThrowsMessage<ConfigError>(HasSubstr("best_loss is given twice")));
+  EXPECT_THAT(message_of<ConfigError>([&] { fit(); }), HasSubstr("best_loss is given twice"));
   recipe_.checkpoint.save_models = {"best_quality"};
-  EXPECT_THAT([&] { fit(); },
-              ThrowsMessage<ConfigError>(has_all("checkpoint.save_models: \"quality\"",
-                                                 "not a built-in metric", "write best_quality:max")));
-  EXPECT_THAT([&] { fit(1, [](Trainer& trainer) { trainer.register_model_saving("../x"); }); },
-              ThrowsMessage<ConfigError>(HasSubstr("is not a name for saved models")));
+  EXPECT_THAT(
+      message_of<ConfigError>([&] { fit(); }),
+      has_all("checkpoint.save_models: \"quality\"", "not a built-in metric", "write best_quality:max"));
+  EXPECT_THAT(message_of<ConfigError>(
+                  [&] { fit(1, [](Trainer& trainer) { trainer.register_model_saving("../x"); }); }),
+              HasSubstr("is not a name for saved models"));
 }
 
 TEST_F(LoopTest, TheRateFollowsEvaluations) {

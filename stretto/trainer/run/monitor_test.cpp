@@ -11,7 +11,6 @@ namespace stretto::trainer {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::ThrowsMessage;
 
 TEST(Monitor, AllSettingsThatNameAMetricAreFound) {
   const Recipe recipe = parse_recipe(
@@ -32,7 +31,7 @@ TEST(Monitor, MetricsThatNoEvaluationOfATaskHasAreRefused) {
     require_metrics(parse_recipe(yaml, "r.yaml"), possible);
   };
   const auto refuses = [&](const std::string& yaml, const auto&... named) {
-    EXPECT_THAT([&] { check(yaml); }, ThrowsMessage<ConfigError>(has_all(named...))) << yaml;
+    EXPECT_THAT(message_of<ConfigError>([&] { check(yaml); }), has_all(named...)) << yaml;
   };
   const std::string plateau = "scheduler: {type: ReduceLROnPlateau, ";
   refuses(plateau + "monitor: recall}", "r.yaml:1:47: scheduler.monitor: ", "no metric \"recall\"",

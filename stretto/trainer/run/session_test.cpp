@@ -1,5 +1,6 @@
 #include "stretto/trainer/run/session.h"
 
+#include "stretto/base/message_support.h"
 #include "stretto/tensor/state_source.h"
 #include "stretto/trainer/run/loop_fixture.h"
 #include "stretto/trainer/run/training_run.h"
@@ -9,7 +10,6 @@ namespace stretto::trainer {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 struct RunOn {
   std::string strategy;
@@ -177,8 +177,9 @@ TEST_F(SessionTest, AMeshWithoutBatchesIsRefused) {
     const Points train(27);
     const Mesh mesh(world, {});
     Line module;
-    EXPECT_THAT([&] { Trainer(recipe_, mesh, at::kCPU).fit(module, train, nullptr); },
-                ThrowsMessage<ConfigError>(HasSubstr("make it by make_mesh()")));
+    EXPECT_THAT(
+        message_of<ConfigError>([&] { Trainer(recipe_, mesh, at::kCPU).fit(module, train, nullptr); }),
+        HasSubstr("make it by make_mesh()"));
   });
 }
 

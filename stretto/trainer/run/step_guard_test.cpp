@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/message_support.h"
 
 namespace stretto::trainer {
 namespace {
@@ -64,10 +65,10 @@ TEST_F(StepGuardTest, ARestoredStateJudgesTheSameAndARollbackStaysCounted) {
 
 // Invalid operations give NaN with the sign bit set on x86.
 TEST_F(StepGuardTest, ALossThatIsNaNHasNoSign) {
-  EXPECT_THAT([&] { StepGuard(config_).judge(-std::nan(""), 1, 3, ""); },
-              ::testing::ThrowsMessage<Error>(::testing::HasSubstr("step 3: the loss (nan) is not finite")));
-  EXPECT_THAT([&] { StepGuard(config_).judge(-HUGE_VAL, 1, 3, ""); },
-              ::testing::ThrowsMessage<Error>(::testing::HasSubstr("step 3: the loss (-inf) is not finite")));
+  EXPECT_THAT(message_of([&] { StepGuard(config_).judge(-std::nan(""), 1, 3, ""); }),
+              ::testing::HasSubstr("step 3: the loss (nan) is not finite"));
+  EXPECT_THAT(message_of([&] { StepGuard(config_).judge(-HUGE_VAL, 1, 3, ""); }),
+              ::testing::HasSubstr("step 3: the loss (-inf) is not finite"));
 }
 
 }  // namespace

@@ -12,7 +12,6 @@ namespace stretto::trainer {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 struct Predicting : Line {
   Predictions test_step(const Batch& batch, StepContext& context) override {
@@ -125,8 +124,9 @@ TEST_F(TestingTest, WeightsThatAreNotFiniteAreRefused) {
       module.layer->bias.fill_(NAN);
     }
     const Mesh mesh = make_mesh(recipe_, group);
-    EXPECT_THAT([&] { Trainer(recipe_, mesh, at::kCPU).test(module, samples, {.load = false}); },
-                ThrowsMessage<DataError>(HasSubstr("the module: bias holds NaN or infinity")));
+    EXPECT_THAT(message_of<DataError>(
+                    [&] { Trainer(recipe_, mesh, at::kCPU).test(module, samples, {.load = false}); }),
+                HasSubstr("the module: bias holds NaN or infinity"));
     recipe_.checkpoint.allow_nonfinite = true;
     EXPECT_TRUE(
         std::isnan(Trainer(recipe_, mesh, at::kCPU).test(module, samples, {.load = false}).at("loss")));
@@ -243,8 +243,8 @@ TEST_F(TestingTest, ADataModuleGivesAllDatasets) {
     EXPECT_EQ(files.stages, (std::vector{Stage::fit, Stage::test}));
     EXPECT_EQ(files.ranks.rank, group.rank());
     EXPECT_EQ(files.ranks.size, 2);
-    EXPECT_THAT([&] { trainer.predict(module, files); },
-                ThrowsMessage<ConfigError>(HasSubstr("predict() returned a null pointer")));
+    EXPECT_THAT(message_of<ConfigError>([&] { trainer.predict(module, files); }),
+                HasSubstr("predict() returned a null pointer"));
   });
   EXPECT_EQ(read_file(folder_.path() / "count"), "27\n27\n27\n")
       << "once per host and stage, not once per rank";
@@ -256,35 +256,34 @@ TEST_F(TestingTest, MistakesAreNamed) {
     Line module;
     const Mesh mesh = make_mesh(recipe_, group);
     Trainer trainer(recipe_, mesh, at::kCPU);
-    EXPECT_THAT(
-        [&] { trainer.test(module, samples); },
-        ThrowsMessage<ConfigError>(has_all("run/model: ", "no such folder", "train the module first")));
-    EXPECT_THAT([&] { trainer.predict(module, samples, {.load = false}); },
-                ThrowsMessage<ConfigError>(HasSubstr("predict_step is not overridden")));
+    EXPECT_THAT(message_of<ConfigError>([&] { trainer.test(module, samples); }),
+                has_all("run/model: ", "no such folder", "train the module first"));
+    EXPECT_THAT(message_of<ConfigError>([&] { trainer.predict(module, samples, {.load = false}); }),
+                HasSubstr("predict_step is not overridden"));
     struct Short : Writing {
       Predictions predict_step(const Batch&, StepContext&) override { return {Tensor(), {"one"}}; }
     } fewer;
-    EXPECT_THAT([&] { trainer.predict(fewer, samples, {.load = false}); },
-                ThrowsMessage<ShapeError>(has_all("predict_step returned bytes of 1 sample", "expected 5")));
+    EXPECT_THAT(message_of<ShapeError>([&] { trainer.predict(fewer, samples, {.load = false}); }),
+                has_all("predict_step returned bytes of 1 sample", "expected 5"));
     struct Silent : Line {
       Predictions predict_step(const Batch&, StepContext&) override { return {}; }
     } silent;
-    EXPECT_THAT([&] { trainer.predict(silent, samples, {.load = false}); },
-                ThrowsMessage<ConfigError>(HasSubstr("predict_step returned nothing")));
+    EXPECT_THAT(message_of<ConfigError>([&] { trainer.predict(silent, samples, {.load = false}); }),
+                HasSubstr("predict_step returned nothing"));
     struct Unmeasured : Writing {  // NOLINTNEXTLINE(bugprone-parent-virtual-call)
       Metrics metrics(const Predictions& predictions) const override { return Module::metrics(predictions); }
     } unmeasured;
-    EXPECT_THAT([&] { trainer.test(unmeasured, samples, {.load = false}); },
-                ThrowsMessage<ConfigError>(HasSubstr("validation_step returns bytes, but metrics() is not")));
+    EXPECT_THAT(message_of<ConfigError>([&] { trainer.test(unmeasured, samples, {.load = false}); }),
+                HasSubstr("validation_step returns bytes, but metrics() is not"));
     EXPECT_TRUE(trainer.test(module, samples, {.load = false}).contains("loss"));
     const std::filesystem::path other = folder_.path() / "other";
     std::filesystem::create_directory(other);
     save_safetensors(other / "model.safetensors", {{"weight", at::zeros({1, 3})}, {"bias", at::zeros({1})}});
-    EXPECT_THAT([&] { trainer.test(module, samples, {.model = other}); },
-                ThrowsMessage<DataError>(HasSubstr("the module's is [1, 4]")));
+    EXPECT_THAT(message_of<DataError>([&] { trainer.test(module, samples, {.model = other}); }),
+                HasSubstr("the module's is [1, 4]"));
     save_safetensors(other / "model.safetensors", {{"weight", at::zeros({1, 4})}});
-    EXPECT_THAT([&] { trainer.test(module, samples, {.model = other}); },
-                ThrowsMessage<DataError>(HasSubstr("there is no bias, which the module has")));
+    EXPECT_THAT(message_of<DataError>([&] { trainer.test(module, samples, {.model = other}); }),
+                HasSubstr("there is no bias, which the module has"));
   });
 }
 

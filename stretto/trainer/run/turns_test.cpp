@@ -9,10 +9,10 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 
+#include "stretto/base/message_support.h"
+
 namespace stretto::trainer {
 namespace {
-
-using ::testing::ThrowsMessage;
 
 TEST(Turns, OneRunsAtATimeInOrder) {
   std::string order;
@@ -46,16 +46,15 @@ TEST(Turns, OthersContinueAfterOneHasEnded) {
 TEST(Turns, AnErrorEndsAllOfThem) {
   std::string order;
   Turns turns(3);
-  EXPECT_THAT(
-      [&] {
-        turns.run([&](int64_t own) {
-          order += static_cast<char>('a' + own);
-          if (own == 1) throw std::runtime_error("of the second");
-          turns.pass(own);
-          order += '!';
-        });
-      },
-      ThrowsMessage<std::runtime_error>("of the second"));
+  EXPECT_THAT(message_of<std::runtime_error>([&] {
+                turns.run([&](int64_t own) {
+                  order += static_cast<char>('a' + own);
+                  if (own == 1) throw std::runtime_error("of the second");
+                  turns.pass(own);
+                  order += '!';
+                });
+              }),
+              "of the second");
   EXPECT_EQ(order, "ab") << "the first does not continue, the third does not begin";
 }
 
