@@ -25,7 +25,7 @@ TIDY = pathlib.Path(os.environ.get("STRETTO_DEPS") or ROOT / ".deps") / "venv/bi
 # Sources are included files in a unity build.
 ARGUMENTS = ["--quiet", "--checks=-bugprone-suspicious-include", "--extra-arg=-Wno-deprecated-declarations",
              "--extra-arg=-Wno-deprecated-literal-operator", "--extra-arg=-Wno-unused-value",
-             "--extra-arg=-Wno-unknown-warning-option"]
+             "--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Wno-unused-command-line-argument"]
 
 
 def git(*arguments):
